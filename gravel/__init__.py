@@ -1,0 +1,16 @@
+"""gravel: large-scale rigid multibody dynamics with frictional contact.
+
+>>> import gravel as gv
+>>> scene = gv.Scene(gravity=(0, 0, -9.81))
+"""
+
+from gravel.contacts import ContactTable, find_contacts
+from gravel.materials import Material
+from gravel.motion import ConstantVelocity, Oscillation
+from gravel.problem import ConeProblem, Solution
+from gravel.scene import Scene
+from gravel.shapes import Box, Plane, Sphere
+from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepReport
+from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
+
+__version__ = "0.1.0"

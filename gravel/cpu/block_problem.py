@@ -1,0 +1,144 @@
+"""A cone problem between bodies, in the form the solvers work on: blocks of contacts, joint rows, velocities.
+
+It offers what Gauss-Seidel needs (``sweep``) and what the gradient solvers need (``cones``, ``start``, ``gradient``,
+``finish``), and the residual of what stands in its arrays (``measure``).
+"""
+
+import functools
+
+import numpy as np
+
+from gravel.cpu import blocks as kernels
+from gravel.cpu.blocks import ETA, FRICTION, ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
+from gravel.cpu.cones import Cones
+from gravel.cpu.joint_rows import apply_joints, joint_gradient, sweep_joints
+
+kernel = functools.cache(kernels.make_kernel)
+
+
+class BlockProblem:
+    def __init__(self, blocks, unknowns, scalars, contacts, joints, joint_impulse):
+        self.blocks, self.unknowns, self.scalars, self.joints = blocks, unknowns, scalars, joints
+        self.contacts = contacts  # how many
+        self.joint_impulse = joint_impulse
+        self.begun = False
+        self.general = unknowns.inertia.size > 0
+        self.rolling = blocks.rolling.size > 0
+        self.number = int(blocks.block_start[-1])  # of blocks
+        tiles = len(blocks.block_start)
+        real = blocks.rows.dtype
+        self.worst, self.squares, self.nothing = np.zeros(tiles, real), np.zeros(tiles, real), np.empty(0, real)
+
+    def run(self, job, values, passes=1):
+        if self.number:
+            threads = len(self.blocks.tile_order) > 1
+            run = kernel(job, self.general, self.rolling, threads)
+            run(self.blocks, self.unknowns, values, self.scalars, self.worst, self.squares, passes)
+
+    # --- Gauss-Seidel
+    def begin(self):
+        """Velocities take the starting impulses in, once."""
+        if not self.begun:
+            self._push(1)
+            self.begun = True
+
+    def sweep(self, passes):
+        if len(self.joints.eta) == 0:
+            return self.run(kernels.SWEEP, self.nothing, passes)
+        for _ in range(passes):
+            sweep_joints(self.joints, self.joint_impulse, self.unknowns.velocity)
+            self.run(kernels.SWEEP, self.nothing)
+
+    def relax(self):
+        """From here on penetrations are no longer pushed out: the bias keeps only what gaps allow."""
+        self.run(kernels.RELAX, self.nothing)
+        if "start" in self.__dict__:  # a gradient solver goes on from here: what is free is what no impulse has made
+            del self.__dict__["start"]
+            final = self.unknowns.velocity.copy()
+            self._push(-1)
+            self.free_velocity = self.unknowns.velocity.copy()
+            self.unknowns.velocity[:] = final
+
+    def _push(self, sign):
+        """Velocities change by sign M^-1 D (impulses)."""
+        self.run(kernels.APPLY, sign * self._values())
+        apply_joints(self.joints, sign * self.joint_impulse, self.unknowns.velocity)
+
+    def _values(self):
+        """Impulses and torques, block by block, as one vector."""
+        impulse = self.unknowns.impulse[: self.number * 3 * WIDTH]
+        if not self.rolling:
+            return impulse
+        return np.concatenate([self._blocks_of(impulse, 3), self._blocks_of(self.unknowns.torque, 3)], axis=1).reshape(-1)
+
+    def measure(self):
+        """(largest, root mean square) residual of impulses and velocities as they stand, m/s."""
+        worst, squares = 0.0, 0.0
+        if self.number:
+            self.run(kernels.MEASURE, self.nothing)
+            tiles = self.blocks.tile_order
+            worst, squares = float(self.worst[tiles].max()), float(self.squares[tiles].sum(dtype=float))
+        rows = len(self.joints.eta)
+        if rows:
+            u = np.empty(rows, self.joint_impulse.dtype)
+            joint_gradient(self.joints, self.unknowns.velocity, u)
+            p = self.joint_impulse
+            error = (np.clip(p - self.joints.eta * u, self.joints.lower, self.joints.upper) - p) / self.joints.eta
+            worst, squares = max(worst, float(np.abs(error).max())), squares + float((error**2).sum())
+        return worst, (squares / max(self.contacts + rows, 1)) ** 0.5
+
+    # --- gradient solvers
+    @functools.cached_property
+    def size(self):
+        return self.number * (6 if self.rolling else 3) * WIDTH + len(self.joints.eta)
+
+    @functools.cached_property
+    def cones(self):
+        rows = self._blocks_of(self.blocks.rows, ROWS_GENERAL if self.general else ROWS_SPHERICAL)
+        row = lambda offset: np.ascontiguousarray(rows[:, int(offset) // WIDTH])  # noqa: E731
+        if self.general:
+            eta, twist = row(ETA), row(kernels.TWIST)
+        else:
+            mass, turn = row(kernels.MASS_A) + row(kernels.MASS_B), row(kernels.ARM_A) ** 2 * row(kernels.SPIN_A) + row(kernels.ARM_B) ** 2 * row(kernels.SPIN_B)
+            eta = 1 / np.maximum(mass + turn * rows.dtype.type(2 / 3), rows.dtype.type(1e-30))
+            twist = np.maximum(row(kernels.SPIN_A) + row(kernels.SPIN_B), rows.dtype.type(1e-30))
+        padding = ~np.any(rows[:, :3] != 0, axis=1)
+        eta[padding] = 1
+        rolling = self._blocks_of(self.blocks.rolling, 2) if self.rolling else np.empty((0, 2, WIDTH), rows.dtype)
+        twist_eta = np.where(padding, 1, 1 / twist).astype(rows.dtype) if self.rolling else np.empty((0, WIDTH), rows.dtype)
+        return Cones(
+            np.ascontiguousarray(rows[:, :3]), row(FRICTION), row(kernels.COHESION), eta, rolling, twist_eta,
+            self.joints.eta, self.joints.lower, self.joints.upper,
+        )
+
+    @functools.cached_property
+    def start(self):
+        return np.concatenate([self._values(), self.joint_impulse])
+
+    @functools.cached_property
+    def free_velocity(self):
+        return self.unknowns.velocity.copy()
+
+    def gradient(self, x, out):
+        """out := N x + r, by way of the velocities: v = v_free + M^-1 D x, out = D^T v + b."""
+        contact_part = self.size - len(self.joints.eta)
+        self.unknowns.velocity[:] = self.free_velocity
+        self.run(kernels.APPLY, x[:contact_part])
+        apply_joints(self.joints, x[contact_part:], self.unknowns.velocity)
+        self.run(kernels.GRADIENT, out[:contact_part])
+        joint_gradient(self.joints, self.unknowns.velocity, out[contact_part:])
+
+    def finish(self, x):
+        """x becomes the impulses, and the velocities follow."""
+        contact_part = self.size - len(self.joints.eta)
+        self.unknowns.velocity[:] = self.free_velocity
+        self.run(kernels.APPLY, x[:contact_part])
+        apply_joints(self.joints, x[contact_part:], self.unknowns.velocity)
+        values = x[:contact_part].reshape(self.number, -1, WIDTH)
+        self._blocks_of(self.unknowns.impulse, 3)[:] = values[:, :3]
+        if self.rolling:
+            self._blocks_of(self.unknowns.torque, 3)[:] = values[:, 3:]
+        self.joint_impulse[:] = x[contact_part:]
+
+    def _blocks_of(self, flat, rows):
+        return flat[: self.number * rows * WIDTH].reshape(self.number, rows, WIDTH)

@@ -1,0 +1,258 @@
+"""The CPU engine: the stages of a step in order, and the buffers between them.
+
+Each method is one stage of ``Simulation.step``; it reads the bodies and the result of the stage before. Nothing is written
+to the bodies before ``commit``, so a step that fails leaves them as they were.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gravel.cpu import assemble, bounds, brute, grid, impacts, integrate, match, narrow, sort, tiles
+from gravel.cpu.block_problem import BlockProblem
+from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
+from gravel.cpu.joint_rows import no_rows
+from gravel.shapes import BOX, SPHERE
+from gravel.state import MOVABLE, REMOVED
+
+make_narrow_phase = functools.cache(narrow.make_narrow_phase)
+make_assembly = functools.cache(assemble.make_assembly)
+
+
+class BodyArrays(NamedTuple):
+    """The fields of the bodies that kernels read."""
+
+    position: np.ndarray
+    quaternion: np.ndarray
+    velocity: np.ndarray
+    inverse_mass: np.ndarray
+    inverse_inertia: np.ndarray
+    shape: np.ndarray
+    size: np.ndarray
+    bounding_radius: np.ndarray
+    material: np.ndarray
+    group: np.ndarray
+    status: np.ndarray
+
+
+class Rules(NamedTuple):
+    """What holds for all bodies and steps."""
+
+    step: float  # h, s
+    gravity: np.ndarray  # (3,)
+    table: np.ndarray  # (materials, materials, 5) contact values
+    ignored: np.ndarray  # (groups, groups)
+    margin: bounds.Margin
+    scalars: Scalars
+    threshold: float  # speed below which nothing bounces, m/s
+
+
+def tile_size(n):
+    """Bodies per tile: small enough for the cache and for all threads to find work, large enough to fill blocks."""
+    return 512 if n >= 65536 else 256 if n >= 8192 else 128
+
+
+class Engine:
+    def __init__(self, real, broad_phase):
+        self.real, self.broad_phase_name = np.dtype(real), broad_phase
+        self.buffers = {}
+        self.pair_capacity = 0
+        self.memory = self._memory(0, 0, False)
+        self.contact_total = 0
+
+    def _buffer(self, name, n, columns=(), dtype=None):
+        """An array of n rows that is kept between steps and grows; its content is not."""
+        shape = (n, *columns)
+        dtype = self.real if dtype is None else np.dtype(dtype)
+        held = self.buffers.get(name)
+        if held is None or len(held) < n or held.dtype != dtype or held.shape[1:] != columns:
+            room = n if held is None else max(n, len(held) + len(held) // 4)
+            held = self.buffers[name] = np.zeros((room, *columns), dtype)
+        return held[:n]
+
+    # --- detection
+    def find_bounds(self, bodies, rules):
+        self.bodies = BodyArrays(*(getattr(bodies, name) for name in BodyArrays._fields))
+        self.rules = rules
+        n = bodies.count
+        chunks = -(-n // bounds.CHUNK)
+        alive = bodies.status != REMOVED
+        movable = bodies.status == MOVABLE
+        self.balls = bool(np.all(bodies.shape[movable] == SPHERE))
+        self.boxes = bool(np.any(bodies.shape[alive] == BOX))
+        self.tile_size = tile_size(n)
+        self.reach = self._buffer("reach", n, (4,), "f8")
+        self.statistics = bounds.Statistics(self._buffer("bin_count", chunks, (bounds.BINS,), "i8"), self._buffer("bin_largest", chunks, (bounds.BINS,), "f8"))
+        bounds.find_bounds(bodies.position, bodies.velocity, bodies.bounding_radius, bodies.status, rules.margin, rules.step, self.reach, self.statistics)
+
+    def find_pairs(self):
+        n = len(self.bodies.status)
+        order = self._buffer("order", n, dtype="i4")
+        if self.broad_phase_name == "grid":
+            keys, cells = self._buffer("keys", n, dtype="i4"), self._cells()
+            largest = grid.plan_cells(self.reach, self.bodies.status, self.statistics, cells, keys)
+            sort.radix_sort(keys, largest, order, self._buffer("spare", n, dtype="i4"))
+            count = int(cells.count[1])
+            start = self._buffer("cell_start", int(cells.first[-1]) + 1, dtype="i4")
+            grid.find_cell_starts(keys, order, cells, start)
+        else:
+            alive = np.flatnonzero(self.bodies.status != REMOVED)
+            count = len(alive)
+            order[:count] = alive
+        self.order = order[:count]
+        self.arranged = self._arranged(count)
+        bounds.arrange(self.order, count, self.bodies, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
+        tile_count = max(-(-count // self.tile_size), 1)
+        self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
+        while True:
+            room = tile_count * self.pair_capacity
+            self.pairs = grid.Pairs(self._buffer("pair_a", room, dtype="i4"), self._buffer("pair_b", room, dtype="i4"), self._buffer("pair_count", tile_count, dtype="i8"))
+            if self.broad_phase_name == "grid":
+                grid.find_pairs(self.arranged, keys, cells, start, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
+            else:
+                brute.find_all_pairs(self.arranged, count, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
+            most = int(self.pairs.count.max(initial=0))
+            if most <= self.pair_capacity:
+                return
+            self.pair_capacity = most + most // 4
+
+    def _cells(self):
+        if "cells" not in self.__dict__:
+            self.cells = grid.Cells(np.zeros(grid.LEVELS), np.zeros((grid.LEVELS, 3), np.int64), np.zeros(grid.LEVELS + 1, np.int64), np.zeros(grid.LEVELS, np.int64), np.zeros(2, np.int64))
+        return self.cells
+
+    def _arranged(self, n):
+        buffer = self._buffer
+        return bounds.Arranged(
+            self.order,
+            buffer("arranged_reach", n, (4,), "f8"),
+            buffer("slack", n, dtype="f8"),
+            buffer("half", 0 if self.balls else n, (3,), "f8"),
+            buffer("shape", n, dtype="i4"),
+            buffer("size", n, (3,), "f8"),
+            buffer("quaternion", n if self.boxes else 0, (4,), "f8"),
+            buffer("group", n, dtype="i4"),
+            buffer("movable", n, dtype="u1"),
+            buffer("material", n, dtype="i4"),
+            buffer("inverse_mass", n),
+            buffer("spin", n),
+            buffer("velocity", n + 1, (8,)),
+        )
+
+    def find_contacts(self):
+        kernel = make_narrow_phase(not self.balls)
+        n, tile_count = len(self.order), len(self.pairs.count)
+        room = max(len(self.buffers.get("contact_a", ())), 1024)
+        while True:
+            contacts = narrow.Contacts(
+                self._buffer("contact_a", room, dtype="i4"),
+                self._buffer("contact_b", room, dtype="i4"),
+                self._buffer("feature", room, dtype="i4"),
+                self._buffer("normal", room, (3,)),
+                self._buffer("arm", room, (3,)),
+                self._buffer("gap", room),
+                self._buffer("tile_start", tile_count, dtype="i8"),
+                self._buffer("tile_count", tile_count, dtype="i8"),
+                self._buffer("body_first", n, dtype="i4"),
+                self._buffer("body_number", n, dtype="i4"),
+            )
+            bound = int(kernel(self.pairs, self.pair_capacity, self.arranged, self.tile_size, self.rules.margin, self.rules.step, contacts))
+            if bound <= room:
+                break
+            room = bound + bound // 8
+        self.contacts, self.contact_room = contacts, bound
+        self.contact_total = int(contacts.count.sum())
+
+    # --- the cone problem
+    def match(self, warm):
+        self.rolling = bool(np.any(self.rules.table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0))
+        self.impulse = self._buffer("impulse", self.contact_room, (3,))
+        self.torque = self._buffer("torque", self.contact_room if self.rolling else 0, (3,))
+        memory = self.memory if warm else self._memory(0, 0, self.rolling)
+        match.match_contacts(self.contacts, self.order, memory, self.impulse, self.torque)
+
+    def bounce(self):
+        """Impacts; needs the inertia of the bodies, which it prepares for the later stages."""
+        n = len(self.order)
+        self.inertia = self._buffer("inertia", 0 if self.balls else 8 * (n + 1))
+        if not self.balls:
+            assemble.world_inertia(self.order, self.bodies, self.inertia)
+        bouncy = bool(np.any(self.rules.table[..., impacts.RESTITUTION_COLUMN] > 0))
+        self.blow = self._buffer("blow", self.contact_room if bouncy else 0, (3,))
+        if not bouncy:
+            return 0
+        return int(impacts.bounce(self.contacts, self.arranged, self.inertia, self.rules.table, self.rules.step, self.rules.threshold, self.blow))
+
+    def add_forces(self, forces, torques):
+        integrate.add_forces(self.order, self.arranged, self.bodies, forces, torques, self.rules.gravity, self.rules.step, self.arranged.velocity)
+
+    def assemble(self):
+        n, tile_count, room = len(self.order), len(self.contacts.count), self.contact_room
+        self.slot = self._buffer("slot", room, dtype="i4")
+        block_start = self._buffer("block_start", tile_count + 2, dtype="i8")
+        tile_order, colour_start = self._buffer("tile_order", tile_count + 1, dtype="i8"), self._buffer("colour_start", tiles.COLOURS + 2, dtype="i8")
+        run, colours = tiles.plan_blocks(
+            self.contacts, self.arranged.movable, self._buffer("degree", n, dtype="i4"), self._buffer("mask", n, dtype="u8"),
+            self._buffer("tile_colour", tile_count, dtype="i4"), self._buffer("colour", room, dtype="u1"), self.slot,
+            block_start, tile_order, colour_start,
+        )
+        number = int(block_start[-1])
+        lanes = number * WIDTH
+        blocks = Blocks(
+            self._buffer("rows", lanes * (ROWS_SPHERICAL if self.balls else ROWS_GENERAL)),
+            self._buffer("body_a", lanes, dtype="i4"),
+            self._buffer("body_b", lanes, dtype="i4"),
+            self._buffer("rolling_arms", 2 * lanes if self.rolling else 0),
+            block_start,
+            tile_order[:run],
+            colour_start[: colours + 1],
+        )
+        velocity = self.arranged.velocity.reshape(-1)
+        unknowns = Unknowns(self._buffer("block_impulse", 3 * lanes), self._buffer("block_torque", 3 * lanes if self.rolling else 0), velocity, self.inertia)
+        kernel = make_assembly(not self.balls, self.rolling)
+        kernel(self.contacts, self.slot, self.arranged, self.inertia, self.rules.table, self.impulse, self.torque, self.rules.scalars, blocks, unknowns)
+        self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, no_rows(self.real), np.empty(0, self.real))
+        return self.problem
+
+    # --- the end of the step
+    def keep_moving_velocity(self):
+        """Positions advance with the velocities as they are now, whatever relaxation makes of them."""
+        self.moving = self._buffer("moving", len(self.order) + 1, (8,))
+        self.moving[:] = self.arranged.velocity
+
+    def faulty_body(self, world):
+        """Id of the first body that may not take this step, or -1."""
+        faults = self._buffer("faults", -(-len(self.order) // bounds.CHUNK), dtype="i8")
+        integrate.inspect(self.order, self.bodies, self.moving, self.arranged.velocity, self.rules.step, world, faults)
+        found = faults[faults >= 0]
+        return int(found.min()) if len(found) else -1
+
+    def commit(self):
+        """Take the step; returns (kinetic energy, largest penetration)."""
+        energies = self._buffer("energies", -(-len(self.order) // bounds.CHUNK), dtype="f8")
+        integrate.commit(self.order, self.bodies, self.moving, self.arranged.velocity, self.rules.step, energies)
+        self.remember()
+        return math.fsum(energies), self.largest_penetration()
+
+    def largest_penetration(self):
+        return float(match.deepest(self.contacts))
+
+    def remember(self):
+        memory = self._memory(self.contact_room, len(self.bodies.status), self.rolling)
+        unknowns = self.problem.unknowns
+        match.remember(self.contacts, self.order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, memory)
+        self.memory = memory
+
+    def _memory(self, contacts, bodies, rolling):
+        buffer = self._buffer
+        return match.Memory(
+            buffer("memory_a", contacts, dtype="i4"),
+            buffer("memory_b", contacts, dtype="i4"),
+            buffer("memory_feature", contacts, dtype="i4"),
+            buffer("memory_impulse", contacts, (3,)),
+            buffer("memory_torque", contacts if rolling else 0, (3,)),
+            buffer("memory_first", bodies, dtype="i4"),
+            buffer("memory_number", bodies, dtype="i4"),
+        )

@@ -1,0 +1,225 @@
+"""Contact geometry of two shapes: pure functions, one per pair of kinds, testable alone.
+
+Each works in the frame whose origin is the centre of the first body, a, with d = centre of b - centre of a, and writes
+contacts as rows (normal from a to b, point, gap) into ``out``; the point lies halfway between the two surfaces. Returns
+the number of rows. ``limit``: gaps above it need not be reported. ``feature`` tells the rows of one pair apart, so that a
+contact is known again in the next step.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from gravel.cpu.vectors import cross, rotate, rotate_back, to_matrix
+
+MOST_POINTS = 8  # of one pair
+
+
+@njit(nogil=True)
+def write_contact(out, feature, k, name, nx, ny, nz, x, y, z, gap):
+    out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4], out[k, 5], out[k, 6] = nx, ny, nz, x, y, z, gap
+    feature[k] = name
+    return k + 1
+
+
+@njit(nogil=True)
+def sphere_sphere(radius_a, radius_b, dx, dy, dz, out, feature):
+    distance = math.sqrt(dx * dx + dy * dy + dz * dz)
+    if distance > 0.0:
+        nx, ny, nz = dx / distance, dy / distance, dz / distance
+    else:
+        nx, ny, nz = 0.0, 0.0, 1.0  # same centre: any direction serves
+    gap = distance - radius_a - radius_b
+    arm = radius_a + 0.5 * gap
+    return write_contact(out, feature, 0, 0, nx, ny, nz, arm * nx, arm * ny, arm * nz, gap)
+
+
+@njit(nogil=True)
+def sphere_plane(radius, normal, dx, dy, dz, out, feature):
+    nx, ny, nz = normal[0], normal[1], normal[2]
+    gap = -(dx * nx + dy * ny + dz * nz) - radius
+    arm = radius + 0.5 * gap
+    return write_contact(out, feature, 0, 0, -nx, -ny, -nz, -arm * nx, -arm * ny, -arm * nz, gap)
+
+
+@njit(nogil=True)
+def sphere_box(radius, half, quaternion, dx, dy, dz, out, feature):
+    m = to_matrix(quaternion)
+    x, y, z = rotate_back(m, -dx, -dy, -dz)  # the ball's centre in the box frame
+    cx, cy, cz = min(max(x, -half[0]), half[0]), min(max(y, -half[1]), half[1]), min(max(z, -half[2]), half[2])
+    ex, ey, ez = cx - x, cy - y, cz - z
+    distance = math.sqrt(ex * ex + ey * ey + ez * ez)
+    if distance > 0.0:
+        nx, ny, nz = ex / distance, ey / distance, ez / distance
+    else:  # the centre is inside: out through the nearest face
+        depth_x, depth_y, depth_z = half[0] - abs(x), half[1] - abs(y), half[2] - abs(z)
+        nx, ny, nz = 0.0, 0.0, 0.0
+        if depth_x <= depth_y and depth_x <= depth_z:
+            distance, nx = -depth_x, -math.copysign(1.0, x)
+        elif depth_y <= depth_z:
+            distance, ny = -depth_y, -math.copysign(1.0, y)
+        else:
+            distance, nz = -depth_z, -math.copysign(1.0, z)
+    nx, ny, nz = rotate(m, nx, ny, nz)
+    gap = distance - radius
+    arm = radius + 0.5 * gap
+    return write_contact(out, feature, 0, 0, nx, ny, nz, arm * nx, arm * ny, arm * nz, gap)
+
+
+@njit(nogil=True)
+def box_plane(half, quaternion, normal, dx, dy, dz, limit, out, feature):
+    """The corners of the box near the plane."""
+    m = to_matrix(quaternion)
+    nx, ny, nz = normal[0], normal[1], normal[2]
+    k = 0
+    for corner in range(8):
+        x = half[0] if corner & 1 else -half[0]
+        y = half[1] if corner & 2 else -half[1]
+        z = half[2] if corner & 4 else -half[2]
+        x, y, z = rotate(m, x, y, z)
+        gap = (x - dx) * nx + (y - dy) * ny + (z - dz) * nz
+        if gap <= limit:
+            shift = -0.5 * gap
+            k = write_contact(out, feature, k, corner, -nx, -ny, -nz, x + shift * nx, y + shift * ny, z + shift * nz, gap)
+    return k
+
+
+@njit(nogil=True)
+def column(m, k):
+    return m[0][k], m[1][k], m[2][k]
+
+
+@njit(nogil=True)
+def extent_along(m, half, nx, ny, nz):
+    """Half the width of a box along a direction."""
+    x, y, z = rotate_back(m, nx, ny, nz)
+    return abs(x) * half[0] + abs(y) * half[1] + abs(z) * half[2]
+
+
+@njit(nogil=True)
+def box_box(half_a, quaternion_a, half_b, quaternion_b, dx, dy, dz, limit, out, feature):
+    """Separating axes, then the incident face clipped to the reference face, or the nearest points of two edges."""
+    ma, mb = to_matrix(quaternion_a), to_matrix(quaternion_b)
+    best, axis, bx, by, bz = -math.inf, -1, 0.0, 0.0, 0.0
+    for k in range(6):
+        nx, ny, nz = column(ma, k) if k < 3 else column(mb, k - 3)
+        distance = dx * nx + dy * ny + dz * nz
+        sign = 1.0 if distance >= 0.0 else -1.0
+        other = extent_along(mb, half_b, nx, ny, nz) + half_a[k] if k < 3 else extent_along(ma, half_a, nx, ny, nz) + half_b[k - 3]
+        gap = abs(distance) - other
+        if gap > limit:
+            return 0
+        # faces of a are preferred to those of b, and faces to edges, by a hair: a resting box keeps its feature
+        if gap > best + (1e-3 * min(half_a[0], half_b[0]) if k >= 3 and axis < 3 else 0.0):
+            best, axis, bx, by, bz = gap, k, sign * nx, sign * ny, sign * nz
+    edge_best = best + 1e-2 * abs(best) + 1e-6 * (half_a[0] + half_b[0])
+    for i in range(3):
+        ax, ay, az = column(ma, i)
+        for j in range(3):
+            ox, oy, oz = column(mb, j)
+            nx, ny, nz = cross(ax, ay, az, ox, oy, oz)
+            length = math.sqrt(nx * nx + ny * ny + nz * nz)
+            if length < 1e-6:
+                continue
+            nx, ny, nz = nx / length, ny / length, nz / length
+            distance = dx * nx + dy * ny + dz * nz
+            gap = abs(distance) - extent_along(ma, half_a, nx, ny, nz) - extent_along(mb, half_b, nx, ny, nz)
+            if gap > limit:
+                return 0
+            if gap > edge_best:
+                sign = 1.0 if distance >= 0.0 else -1.0
+                edge_best, best, axis, bx, by, bz = gap, gap, 6 + 3 * i + j, sign * nx, sign * ny, sign * nz
+    if axis >= 6:
+        return edge_edge(ma, half_a, mb, half_b, (axis - 6) // 3, (axis - 6) % 3, dx, dy, dz, bx, by, bz, best, out, feature)
+    if axis < 3:
+        return clip_faces(ma, half_a, mb, half_b, axis, 0.0, 0.0, 0.0, dx, dy, dz, bx, by, bz, 1.0, limit, axis * 256, out, feature)
+    return clip_faces(mb, half_b, ma, half_a, axis - 3, dx, dy, dz, 0.0, 0.0, 0.0, -bx, -by, -bz, -1.0, limit, axis * 256, out, feature)
+
+
+@njit(nogil=True)
+def edge_edge(ma, half_a, mb, half_b, i, j, dx, dy, dz, nx, ny, nz, gap, out, feature):
+    """One contact between the two edges that face each other along n."""
+    x, y, z = rotate_back(ma, nx, ny, nz)
+    px = 0.0 if i == 0 else math.copysign(half_a[0], x)
+    py = 0.0 if i == 1 else math.copysign(half_a[1], y)
+    pz = 0.0 if i == 2 else math.copysign(half_a[2], z)
+    px, py, pz = rotate(ma, px, py, pz)
+    x, y, z = rotate_back(mb, -nx, -ny, -nz)
+    qx = 0.0 if j == 0 else math.copysign(half_b[0], x)
+    qy = 0.0 if j == 1 else math.copysign(half_b[1], y)
+    qz = 0.0 if j == 2 else math.copysign(half_b[2], z)
+    qx, qy, qz = rotate(mb, qx, qy, qz)
+    ax, ay, az = column(ma, i)
+    bx, by, bz = column(mb, j)
+    # nearest points of the lines p + s a and d + q + t b
+    rx, ry, rz = dx + qx - px, dy + qy - py, dz + qz - pz
+    ab = ax * bx + ay * by + az * bz
+    ra, rb = rx * ax + ry * ay + rz * az, rx * bx + ry * by + rz * bz
+    s = (ra - ab * rb) / max(1.0 - ab * ab, 1e-12)
+    s = min(max(s, -half_a[i]), half_a[i])
+    shift = 0.5 * gap
+    return write_contact(
+        out, feature, 0, 4096 + 3 * i + j, nx, ny, nz, px + s * ax + shift * nx, py + s * ay + shift * ny, pz + s * az + shift * nz, gap
+    )
+
+
+@njit(nogil=True)
+def clip_faces(mr, half_r, mi, half_i, axis, rx, ry, rz, ix, iy, iz, nx, ny, nz, flip, limit, name, out, feature):
+    """Contacts of a reference face (box r at (rx, ry, rz), axis, outward normal n) with the other box's facing face.
+
+    ``flip`` is +1 where the reference box is a and -1 where it is b: contact normals go from a to b.
+    """
+    polygon, clipped = np.empty((16, 3)), np.empty((16, 3))
+    tags, clipped_tags = np.empty(16, np.int32), np.empty(16, np.int32)
+    # the incident face: of the other box, the one whose outward normal is most against n
+    lx, ly, lz = rotate_back(mi, nx, ny, nz)
+    face = 0 if abs(lx) >= abs(ly) and abs(lx) >= abs(lz) else (1 if abs(ly) >= abs(lz) else 2)
+    toward = lx if face == 0 else (ly if face == 1 else lz)
+    side = -1.0 if toward > 0.0 else 1.0
+    p, q = (face + 1) % 3, (face + 2) % 3
+    cx, cy, cz = column(mi, face)
+    ux, uy, uz = column(mi, p)
+    vx, vy, vz = column(mi, q)
+    depth = side * half_i[face]
+    for corner in range(4):
+        s = half_i[p] if corner == 0 or corner == 3 else -half_i[p]
+        t = half_i[q] if corner < 2 else -half_i[q]
+        polygon[corner, 0] = ix - rx + depth * cx + s * ux + t * vx
+        polygon[corner, 1] = iy - ry + depth * cy + s * uy + t * vy
+        polygon[corner, 2] = iz - rz + depth * cz + s * uz + t * vz
+        tags[corner] = corner
+    size = 4
+    # clip to the four sides of the reference face
+    for side_index in range(4):
+        k = (axis + 1 + side_index // 2) % 3
+        sign = 1.0 if side_index % 2 == 0 else -1.0
+        ex, ey, ez = column(mr, k)
+        ex, ey, ez = sign * ex, sign * ey, sign * ez
+        count = 0
+        for corner in range(size):
+            after = (corner + 1) % size
+            da = polygon[corner, 0] * ex + polygon[corner, 1] * ey + polygon[corner, 2] * ez - half_r[k]
+            db = polygon[after, 0] * ex + polygon[after, 1] * ey + polygon[after, 2] * ez - half_r[k]
+            if da <= 0.0:
+                clipped[count], clipped_tags[count] = polygon[corner], tags[corner]
+                count += 1
+            if (da <= 0.0) != (db <= 0.0):
+                fraction = da / (da - db)
+                clipped[count] = polygon[corner] + fraction * (polygon[after] - polygon[corner])
+                clipped_tags[count] = 16 + side_index * 16 + (tags[corner] if da <= 0.0 else tags[after]) % 16 + (8 if da <= 0.0 else 0)
+                count += 1
+        polygon, clipped = clipped, polygon
+        tags, clipped_tags = clipped_tags, tags
+        size = count
+    k = 0
+    for corner in range(size):
+        x, y, z = polygon[corner, 0], polygon[corner, 1], polygon[corner, 2]
+        gap = x * nx + y * ny + z * nz - half_r[axis]
+        if gap <= limit and k < MOST_POINTS:
+            shift = -0.5 * gap
+            k = write_contact(
+                out, feature, k, name + tags[corner], flip * nx, flip * ny, flip * nz,
+                rx + x + shift * nx, ry + y + shift * ny, rz + z + shift * nz, gap,
+            )
+    return k

@@ -1,0 +1,57 @@
+"""Small vector and quaternion functions for the kernels; all are inlined by the compiler."""
+
+import math
+
+from numba import njit
+
+
+@njit(nogil=True)
+def cross(ax, ay, az, bx, by, bz):
+    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+
+
+@njit(nogil=True)
+def to_matrix(q):
+    """Rotation matrix of a quaternion (w, x, y, z), row by row."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+@njit(nogil=True)
+def rotate(m, x, y, z):
+    """m v"""
+    return (
+        m[0][0] * x + m[0][1] * y + m[0][2] * z,
+        m[1][0] * x + m[1][1] * y + m[1][2] * z,
+        m[2][0] * x + m[2][1] * y + m[2][2] * z,
+    )
+
+
+@njit(nogil=True)
+def rotate_back(m, x, y, z):
+    """m^T v"""
+    return (
+        m[0][0] * x + m[1][0] * y + m[2][0] * z,
+        m[0][1] * x + m[1][1] * y + m[2][1] * z,
+        m[0][2] * x + m[1][2] * y + m[2][2] * z,
+    )
+
+
+@njit(nogil=True)
+def turn(q, x, y, z):
+    """q := exp(x, y, z) q, normalised: a rotation vector in the world frame added to a quaternion."""
+    angle = math.sqrt(x * x + y * y + z * z)
+    c = math.cos(0.5 * angle)
+    s = math.sin(0.5 * angle) / angle if angle > 1e-12 else 0.5
+    x, y, z = s * x, s * y, s * z
+    w0, x0, y0, z0 = q[0], q[1], q[2], q[3]
+    w1 = c * w0 - x * x0 - y * y0 - z * z0
+    x1 = c * x0 + x * w0 + y * z0 - z * y0
+    y1 = c * y0 - x * z0 + y * w0 + z * x0
+    z1 = c * z0 + x * y0 - y * x0 + z * w0
+    scale = 1.0 / math.sqrt(w1 * w1 + x1 * x1 + y1 * y1 + z1 * z1)
+    q[0], q[1], q[2], q[3] = w1 * scale, x1 * scale, y1 * scale, z1 * scale

@@ -1,0 +1,60 @@
+"""Prescribed motion: a body that follows a function of time, whatever touches it.
+
+A motion is a function ``motion(time)`` that returns the position (3,), or a pair (position, quaternion). The ones below
+are ready to use; they start from the pose that the body has in the scene.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gravel import checks
+from gravel.rotations import from_rotation_vector, multiply
+
+
+@dataclass(frozen=True)
+class ConstantVelocity:
+    """Straight motion and rotation at constant velocity (m/s) and angular velocity (rad/s, world frame)."""
+
+    velocity: object = (0.0, 0.0, 0.0)
+    angular_velocity: object = (0.0, 0.0, 0.0)
+
+    def __post_init__(self):
+        for name in ("velocity", "angular_velocity"):
+            object.__setattr__(self, name, checks.array(f"ConstantVelocity {name}", getattr(self, name), (3,)))
+
+    def pose(self, time, position, quaternion):
+        turn = from_rotation_vector(self.angular_velocity * time)
+        return position + self.velocity * time, multiply(turn, quaternion)
+
+
+@dataclass(frozen=True)
+class Oscillation:
+    """x(t) = x0 + amplitude (sin(2 pi f t + phase) - sin(phase)); amplitude is a vector in m, f in Hz, phase in rad."""
+
+    amplitude: object
+    frequency: float
+    phase: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "amplitude", checks.array("Oscillation amplitude", self.amplitude, (3,)))
+        checks.number("Oscillation frequency", self.frequency, above=0.0)
+        checks.number("Oscillation phase", self.phase)
+
+    def pose(self, time, position, quaternion):
+        swing = np.sin(2 * np.pi * self.frequency * time + self.phase) - np.sin(self.phase)
+        return position + self.amplitude * swing, quaternion
+
+
+def pose_at(motion, time, position, quaternion):
+    """Pose that a motion asks for at a time, checked; ``position`` and ``quaternion`` are the body's pose in the scene."""
+    if hasattr(motion, "pose"):
+        return motion.pose(time, position, quaternion)
+    answer = motion(time)
+    if isinstance(answer, tuple) and len(answer) == 2 and np.ndim(answer[0]) == 1:
+        turned = checks.array(f"quaternion of the motion at t = {time:g} s", answer[1], (4,))
+        norm = np.linalg.norm(turned)
+        if norm < 1e-12:
+            raise ValueError(f"quaternion of the motion at t = {time:g} s must not be zero")
+        answer, quaternion = answer[0], turned / norm
+    return checks.array(f"position of the motion at t = {time:g} s", answer, (3,)), quaternion

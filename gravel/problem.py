@@ -1,0 +1,151 @@
+"""ConeProblem: what every solver solves, from arrays of contacts and joint rows, or from matrices.
+
+Minimise 1/2 x N x + r x over the friction cones, N = D^T M^-1 D; equivalently x in K, u = D^T v + b in K*, x . u = 0.
+In Coulomb mode mu |u_t| is added to the normal part of u (De Saxcé), which removes the dilation of sliding contacts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from gravel import checks
+from gravel.cpu.assemble import tangents
+from gravel.cpu.contact_arrays import block_problem_from_arrays
+from gravel.cpu.matrix_problem import MatrixProblem
+
+
+@dataclass(frozen=True)
+class Solution:
+    impulses: np.ndarray  # (n, 3) normal and two tangential parts, N s
+    velocities: np.ndarray  # (n, 3) relative velocity with bias, in the same frames, m/s
+    residual: float  # m/s, largest over rows
+    residual_rms: float
+    iterations: int
+    converged: bool
+    history: list  # residual after each iteration, if asked for
+    body_velocities: np.ndarray = None  # (bodies, 6), of problems between bodies
+    joint_impulses: np.ndarray = None  # (m,), of problems with joint rows
+
+
+class ConeProblem:
+    """A frictional contact problem between bodies.
+
+    ``body_a``, ``body_b`` (n,) rows of the bodies; ``normal`` (n, 3) from a to b; ``arm_a``, ``arm_b`` (n, 3) from the
+    centres of mass to the contact; ``friction`` (n,); ``bias`` (n, 3) added to the relative velocity, world frame;
+    ``cohesion`` (n,) impulse that a contact can pull with. ``inverse_mass`` (bodies,), ``inverse_inertia``
+    (bodies, 3, 3) in the world frame, both zero for immovable bodies; ``velocity`` (bodies, 6) linear and angular.
+    Joint rows: ``joints`` = dict(body_a (m,), body_b (m,), jacobian (m, 12), bias (m,), lower (m,), upper (m,)).
+    """
+
+    def __init__(self, body_a, body_b, normal, arm_a, arm_b, friction, inverse_mass, inverse_inertia, velocity, bias=None, cohesion=None, joints=None, precision="double"):
+        checks.choice("precision", precision, ("single", "double"))
+        self.real = np.float32 if precision == "single" else np.float64
+        self.normal = checks.array("normal", normal, (None, 3))
+        n = len(self.normal)
+        self.inverse_mass = checks.array("inverse_mass", inverse_mass, (None,))
+        bodies = len(self.inverse_mass)
+        self.inverse_inertia = checks.array("inverse_inertia", inverse_inertia, (bodies, 3, 3))
+        self.velocity = checks.array("velocity", velocity, (bodies, 6))
+        self.body_a, self.body_b = _bodies("body_a", body_a, n, bodies), _bodies("body_b", body_b, n, bodies)
+        self.arm_a, self.arm_b = checks.array("arm_a", arm_a, (n, 3)), checks.array("arm_b", arm_b, (n, 3))
+        self.friction = checks.array("friction", friction, (n,))
+        self.bias = np.zeros((n, 3)) if bias is None else checks.array("bias", bias, (n, 3))
+        self.cohesion = np.zeros(n) if cohesion is None else checks.array("cohesion", cohesion, (n,))
+        for name, values in (("friction", self.friction), ("cohesion", self.cohesion), ("inverse_mass", self.inverse_mass)):
+            if (values < 0).any():
+                raise ValueError(f"{name} must not be negative, but {name}[{int(np.argmin(values))}] is {values.min():g}")
+        lengths = np.linalg.norm(self.normal, axis=1)
+        if (np.abs(lengths - 1) > 1e-6).any():
+            raise ValueError(f"normal must have length 1, but row {int(np.argmax(np.abs(lengths - 1)))} has {lengths[np.argmax(np.abs(lengths - 1))]:g}")
+        still = (self.inverse_mass[self.body_a] == 0) & (self.inverse_mass[self.body_b] == 0)
+        if still.any():
+            raise ValueError(f"contact {int(np.argmax(still))} is between two immovable bodies")
+        self.joints = _joint_arrays(joints, bodies)
+
+    @staticmethod
+    def from_matrices(W, q, mu):
+        """u = W r + q with contacts in blocks (N, T1, T2): W (3n, 3n) sparse or dense, q (3n,), mu (n,).
+
+        W is replaced by its symmetric part: mechanics makes it symmetric, files hold it with rounding.
+        """
+        return MatrixConeProblem(W, q, mu)
+
+    def prepare(self, friction):
+        return block_problem_from_arrays(self, float(friction == "coulomb"))
+
+    def solution(self, work, outcome, tolerance):
+        frames = _frames(self.normal)
+        u = self.bias + self._point_velocity(work, 1) - self._point_velocity(work, 0)
+        impulse = work.impulse_of_contacts()
+        return Solution(
+            np.einsum("nij,nj->ni", frames, impulse), np.einsum("nij,nj->ni", frames, u), outcome.residual, outcome.residual_rms,
+            outcome.iterations, outcome.residual <= tolerance, outcome.history, work.body_velocities(), np.array(work.joint_impulse),
+        )
+
+    def _point_velocity(self, work, side):
+        v = work.body_velocities()[self.body_b if side else self.body_a].astype(float)
+        return v[:, :3] + np.cross(v[:, 3:], self.arm_b if side else self.arm_a)
+
+
+class MatrixConeProblem:
+    """See ``ConeProblem.from_matrices``."""
+
+    def __init__(self, W, q, mu):
+        self.mu = checks.array("mu", mu, (None,))
+        n = 3 * len(self.mu)
+        self.q = checks.array("q", q, (n,))
+        self.W = scipy.sparse.csr_matrix(W, dtype=float)
+        if self.W.shape != (n, n):
+            raise ValueError(f"W must have shape ({n}, {n}) for {len(self.mu)} contacts, not {self.W.shape}")
+        if not np.isfinite(self.W.data).all():
+            raise ValueError("W must be finite")
+        if (self.mu < 0).any():
+            raise ValueError(f"mu must not be negative, but mu[{int(np.argmin(self.mu))}] is {self.mu.min():g}")
+        self.W = (0.5 * (self.W + self.W.T)).tocsr()
+
+    def objective(self, impulses):
+        """1/2 r W r + q r"""
+        r = np.asarray(impulses, float).reshape(-1)
+        return float(0.5 * r @ (self.W @ r) + self.q @ r)
+
+    def prepare(self, friction):
+        return MatrixProblem(self.W, self.q, self.mu, friction == "coulomb")
+
+    def solution(self, work, outcome, tolerance):
+        u = self.W @ work.r + self.q
+        return Solution(
+            work.r.reshape(-1, 3).copy(), u.reshape(-1, 3), outcome.residual, outcome.residual_rms, outcome.iterations,
+            outcome.residual <= tolerance, outcome.history,
+        )
+
+
+def _bodies(name, given, n, bodies):
+    result = checks.array(name, given, (n,), dtype=np.int64)
+    if n and (result.min() < 0 or result.max() >= bodies):
+        raise ValueError(f"{name} must hold rows below {bodies}, not {result.min()} to {result.max()}")
+    return result
+
+
+def _joint_arrays(joints, bodies):
+    joints = joints or {"body_a": [], "body_b": [], "jacobian": np.empty((0, 12)), "bias": []}
+    for name in joints:
+        checks.choice("key of joints", name, ("body_a", "body_b", "jacobian", "bias", "lower", "upper"))
+    jacobian = checks.array("joints jacobian", joints["jacobian"], (None, 12))
+    m = len(jacobian)
+    return {
+        "body_a": _bodies("joints body_a", joints["body_a"], m, bodies),
+        "body_b": _bodies("joints body_b", joints["body_b"], m, bodies),
+        "jacobian": jacobian,
+        "bias": checks.array("joints bias", joints["bias"], (m,)),
+        "lower": np.broadcast_to(np.asarray(joints.get("lower", -np.inf), float), m),
+        "upper": np.broadcast_to(np.asarray(joints.get("upper", np.inf), float), m),
+    }
+
+
+def _frames(normals):
+    """(n, 3, 3), rows n, u, w of each contact."""
+    frames = np.empty((len(normals), 3, 3))
+    for k, (nx, ny, nz) in enumerate(normals):
+        frames[k] = (nx, ny, nz), *np.reshape(tangents.py_func(nx, ny, nz), (2, 3))
+    return frames

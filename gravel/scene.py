@@ -1,0 +1,179 @@
+"""Scene: bodies, materials, forces and who ignores whom, as arrays, built in bulk or one by one.
+
+Everything is checked here, before the first number is stored: a refused call leaves the scene as it was.
+"""
+
+import math
+
+import numpy as np
+
+from gravel import checks, materials, shapes
+from gravel.state import IMMOVABLE, MOVABLE, Bodies
+
+GROUPS = 32  # collision groups of a scene, one bit each
+
+
+class Scene:
+    """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs.
+
+    >>> scene = Scene(gravity=(0, 0, -9.81))
+    >>> floor = scene.add_body(Plane(), fixed=True)
+    >>> grains = scene.add_bodies(Sphere(0.05), positions=[[0, 0, 0.05], [0, 0, 0.15]])
+    """
+
+    def __init__(self, gravity=(0.0, 0.0, -9.81)):
+        self.gravity = checks.array("gravity", gravity, (3,))
+        self.bodies = Bodies()
+        self.materials = []
+        self.pairs = {}  # (i, j), i <= j -> explicit contact values
+        self.motions = {}  # body -> motion
+        self.forces = {}  # body -> (force, torque), world frame
+        self.ignored = np.zeros((GROUPS, GROUPS), bool)
+
+    def __len__(self):
+        return self.bodies.count
+
+    def add_body(self, shape, position=None, material=None, **options):
+        """Add one body and return its id. Options as for ``add_bodies``, in their singular form:
+        ``quaternion``, ``velocity``, ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``."""
+        _check_shape(shape)
+        if shape.count is not None:
+            raise ValueError(f"shape holds {shape.count} sizes, but add_body adds one body; use add_bodies")
+        if position is None:
+            position = np.zeros(3)
+        one = {"quaternion": "quaternions", "velocity": "velocities", "angular_velocity": "angular_velocities", "mass": "masses", "inertia": "inertias"}
+        bulk = {}
+        for name, value in options.items():
+            if name in one:
+                bulk[one[name]] = None if value is None else np.asarray(value, dtype=object if value is None else None)[None]
+            else:
+                checks.choice("option of add_body", name, (*one, "fixed", "group", "motion"))
+                bulk[name] = value
+        position = checks.array("position", position, (3,))
+        return int(self.add_bodies(shape, position[None], material, **bulk)[0])
+
+    def add_bodies(self, shape, positions, material=None, *, quaternions=None, velocities=None, angular_velocities=None, masses=None, inertias=None, fixed=False, group=0, motion=None):
+        """Add N bodies of one kind of shape and return their ids (N,).
+
+        ``positions`` (N, 3) m; ``quaternions`` (N, 4) w x y z; ``velocities`` (N, 3) m/s and ``angular_velocities``
+        (N, 3) rad/s in the world frame. Masses come from the material's density unless ``masses`` (N,) in kg, and
+        ``inertias`` (N, 3), principal moments about the body axes in kg m2, are given. ``fixed`` bodies never move;
+        bodies with a ``motion`` follow it. Bodies of a ``group`` collide with all groups that ``ignore`` does not name.
+        """
+        block, motion = body_block(
+            shape, positions, material or materials.Material(), quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
+        )
+        block["material"][:] = self.material_index(material or materials.Material())
+        ids = self.bodies.append(block)
+        if motion is not None:
+            self.motions.update((int(i), motion) for i in ids)
+        return ids
+
+    def material_index(self, material):
+        """The number of a material in this scene; a new one is added."""
+        if not isinstance(material, materials.Material):
+            raise TypeError(f"material must be a Material, not {material!r}")
+        if material not in self.materials:
+            self.materials.append(material)
+        return self.materials.index(material)
+
+    def set_pair(self, material_a, material_b, **values):
+        """Give the contact values of one pair of materials (friction, restitution, rolling_friction,
+        spinning_friction, cohesion) instead of the mixing rule's."""
+        for name, value in values.items():
+            checks.choice("contact value", name, materials.PAIR_FIELDS)
+            checks.number(name, value, minimum=0.0, maximum=1.0 if name == "restitution" else None)
+        i, j = sorted((self.material_index(material_a), self.material_index(material_b)))
+        self.pairs.setdefault((i, j), {}).update(values)
+
+    def ignore(self, group_a, group_b):
+        """Bodies of group a and of group b pass through each other (a group may ignore itself)."""
+        for name, group in (("group_a", group_a), ("group_b", group_b)):
+            _check_group(name, group)
+        self.ignored[group_a, group_b] = self.ignored[group_b, group_a] = True
+
+    def set_force(self, body, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0)):
+        """A constant force (N) at the centre of mass and torque (N m), world frame, on one body."""
+        self._check_body(body)
+        self.forces[int(body)] = (checks.array("force", force, (3,)), checks.array("torque", torque, (3,)))
+
+    def _check_body(self, body):
+        checks.count("body", body)
+        if body >= len(self):
+            raise ValueError(f"body must be an id below {len(self)}, not {body}")
+
+
+def body_block(shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion):
+    """The checked fields of N new bodies, by name, and their motion."""
+    _check_shape(shape)
+    if not isinstance(material, materials.Material):
+        raise TypeError(f"material must be a Material, not {material!r}")
+    positions = checks.array("positions", positions, (None, 3))
+    n = len(positions)
+    if shape.count is not None and shape.count != n:
+        raise ValueError(f"shape holds {shape.count} sizes, but positions has {n} rows")
+    if motion is not None and not callable(motion) and not hasattr(motion, "pose"):
+        raise TypeError(f"motion must be a function of time or a ready motion, not {motion!r}")
+    _check_group("group", group)
+    if not isinstance(fixed, (bool, np.bool_)):
+        raise TypeError(f"fixed must be True or False, not {fixed!r}")
+    movable = not fixed and motion is None
+    if shape.KIND == shapes.PLANE:
+        if movable:
+            raise ValueError("a Plane has no mass: add it with fixed=True or with a motion")
+        positions += shape.offset * shape.normal
+    block = {
+        "position": positions,
+        "quaternion": _quaternions(quaternions, n),
+        "velocity": np.zeros((n, 8)),
+        "shape": np.full(n, shape.KIND),
+        "size": shape.rows(n),
+        "bounding_radius": shape.bounding_radii(n),
+        "material": np.zeros(n, int),
+        "group": np.full(n, group),
+        "status": np.full(n, MOVABLE if movable else IMMOVABLE),
+    }
+    for name, given, columns in (("velocities", velocities, slice(0, 3)), ("angular_velocities", angular_velocities, slice(4, 7))):
+        if given is not None:
+            if not movable:
+                raise ValueError(f"{name} cannot be given to bodies that are fixed or have a motion")
+            block["velocity"][:, columns] = checks.array(name, given, (n, 3))
+    block["inverse_mass"], block["inverse_inertia"] = _inverse_masses(shape, n, material, masses, inertias, movable)
+    return block, motion
+
+
+def _inverse_masses(shape, n, material, masses, inertias, movable):
+    if not movable:
+        return np.zeros(n), np.zeros((n, 3))
+    masses = shape.volumes(n) * material.density if masses is None else checks.array("masses", masses, (n,), above=0.0)
+    inertias = shape.inertias(np.asarray(masses)) if inertias is None else checks.array("inertias", inertias, (n, 3), above=0.0)
+    if n and (2 * inertias.max(axis=1) > inertias.sum(axis=1) * (1 + 1e-9)).any():
+        raise ValueError("inertias must satisfy the triangle inequality: no moment may exceed the sum of the other two")
+    return 1.0 / masses, 1.0 / inertias
+
+
+def _quaternions(given, n):
+    if given is None:
+        result = np.zeros((n, 4))
+        result[:, 0] = 1.0
+        return result
+    result = checks.array("quaternions", given, (n, 4))
+    norms = np.linalg.norm(result, axis=1, keepdims=True)
+    if (norms < 1e-9).any():
+        raise ValueError(f"quaternions must not be zero, but row {int(np.argmin(norms))} is")
+    return result / norms
+
+
+def _check_shape(shape):
+    if not isinstance(shape, shapes.SHAPES):
+        raise TypeError(f"shape must be one of {', '.join(s.__name__ for s in shapes.SHAPES)}, not {shape!r}")
+
+
+def _check_group(name, group):
+    if checks.count(name, group) >= GROUPS:
+        raise ValueError(f"{name} must be below {GROUPS}, not {group}")
+
+
+def smallest_size(bodies):
+    """The smallest finite bounding radius of the bodies, m; infinite for planes alone."""
+    return float(np.min(bodies.bounding_radius, initial=math.inf))

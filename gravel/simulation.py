@@ -1,0 +1,346 @@
+"""Simulation: the step, the run, the reports. The first page to read.
+
+``Simulation.step`` is one straight line from poses to poses; every stage is a method of the engine, in the file of its
+name. ``run`` repeats it and calls observers around it, never inside.
+"""
+
+import hashlib
+import math
+import time as clock_module
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gravel import checks
+from gravel.contacts import ContactTable
+from gravel.cpu.blocks import Scalars
+from gravel.cpu.bounds import Margin
+from gravel.cpu.engine import Engine, Rules
+from gravel.cpu.threads import largest_thread_count, use_threads
+from gravel.materials import Material, pair_table
+from gravel.motion import pose_at
+from gravel.rotations import conjugate, multiply, to_rotation_vector
+from gravel.scene import Scene, body_block
+from gravel.solvers import GaussSeidel, Solver
+from gravel.state import IMMOVABLE, MOVABLE, REMOVED
+
+PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "relaxation": 0}
+MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
+
+
+class SimulationError(RuntimeError):
+    """A step that could not be taken. The simulation still holds the last good state."""
+
+    def __init__(self, message, body=None, time=None, step=None):
+        super().__init__(message)
+        self.body, self.time, self.step = body, time, step
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """How one step went."""
+
+    step: int
+    time: float  # s, at the end of the step
+    contacts: int
+    iterations: int
+    residual: float  # m/s, largest over contacts
+    residual_rms: float  # m/s
+    converged: bool  # residual <= the solver's tolerance
+    max_penetration: float  # m, found at the start of the step
+    kinetic_energy: float  # J, at its end
+    impacts: int  # collisions with restitution
+    seconds: dict = field(repr=False)  # per stage
+
+
+class Simulation:
+    """A scene in motion.
+
+    ``dt`` s; ``solver`` (default GaussSeidel); ``broad_phase`` "grid" or "brute"; ``precision`` "single" or "double" of
+    velocities and impulses (poses are always double); ``threads`` None: all; ``friction`` "cone" (convex, as in the papers)
+    or "coulomb" (no sliding gap); ``margin`` m within which gaps are contacts (None: 1 % of the grains' radius).
+
+    How penetration is handled: a step takes back the share ``recovery`` of it, at most at ``recovery_speed`` m/s; then
+    ``relaxation`` iterations without that push take the speed out again. ``warm_start`` starts from the last impulses.
+    ``**PAPER_SCHEME`` gives the plain scheme of the papers. Impacts slower than ``restitution_threshold`` m/s do not bounce
+    (None: 5 dt |gravity|). ``bounds`` ((x, y, z), (x, y, z)): a body that leaves them stops the run with an error.
+    """
+
+    def __init__(
+        self, scene, dt, solver=None, broad_phase="grid", device="cpu", precision="single", threads=None, friction="cone",
+        margin=None, recovery=0.2, recovery_speed=1.0, relaxation=10, warm_start=True, restitution_threshold=None, bounds=None,
+    ):
+        if not isinstance(scene, Scene):
+            raise TypeError(f"scene must be a Scene, not {scene!r}")
+        if len(scene) == 0:
+            raise ValueError("scene must hold at least one body; add some with scene.add_body or scene.add_bodies")
+        self.scene = scene
+        self.dt = checks.number("dt", dt, above=0.0)
+        self.solver = GaussSeidel(tolerance=1e-4) if solver is None else solver
+        if not isinstance(self.solver, Solver):
+            raise TypeError(f"solver must be a solver such as GaussSeidel(), not {solver!r}")
+        checks.choice("broad_phase", broad_phase, ("grid", "brute"))
+        checks.choice("device", device, ("cpu",))
+        checks.choice("precision", precision, ("single", "double"))
+        checks.choice("friction", friction, ("cone", "coulomb"))
+        self.threads = largest_thread_count() if threads is None else checks.count("threads", threads, minimum=1)
+        if self.threads > largest_thread_count():
+            raise ValueError(f"threads must be at most {largest_thread_count()} on this machine, not {threads}")
+        self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
+        self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
+        self.recovery = checks.number("recovery", recovery, minimum=0.0, maximum=1.0)
+        self.recovery_speed = float(recovery_speed) if recovery_speed == math.inf else checks.number("recovery_speed", recovery_speed, above=0.0)
+        self.relaxation = checks.count("relaxation", relaxation)
+        self.warm_start = bool(warm_start)
+        self.restitution_threshold = None if restitution_threshold is None else checks.number("restitution_threshold", restitution_threshold, minimum=0.0)
+        real = np.float32 if precision == "single" else np.float64
+        self.bodies = scene.bodies.copy(real)
+        self.world = _world(bounds, self.bodies)
+        self.gravity = scene.gravity.copy()
+        self.materials, self.pairs, self.ignored = list(scene.materials), dict(scene.pairs), scene.ignored.copy()
+        self.motions = dict(scene.motions)
+        self.motion_starts = {b: (self.bodies.position[b].copy(), self.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
+        self._forces = self._torques = np.empty((0, 3))
+        for body, (force, torque) in scene.forces.items():
+            self.forces[body], self.torques[body] = force, torque
+        self.engine = Engine(real, broad_phase)
+        self.steps = 0
+        self.start_time = 0.0
+        self.report = None
+        self._rules = None
+
+    # --- the step
+    def step(self):
+        """Advance by ``dt``; returns a ``StepReport``."""
+        use_threads(self.threads)
+        engine, seconds = self.engine, {}
+        lap = _Lap(seconds)
+        self._prescribe()
+        lap("motion")
+        engine.find_bounds(self.bodies, self.rules)
+        lap("bounds")
+        engine.find_pairs()
+        lap("broad phase")
+        engine.find_contacts()
+        lap("narrow phase")
+        engine.match(self.warm_start)
+        lap("match")
+        impacts = engine.bounce()
+        lap("impacts")
+        engine.add_forces(self._forces, self._torques)
+        lap("velocities")
+        problem = engine.assemble()
+        lap("assemble")
+        outcome = self.solver.run(problem, self.friction == "coulomb")
+        iterations = outcome.iterations
+        engine.keep_moving_velocity()
+        lap("solve")
+        if self.relaxation and engine.contact_total:
+            problem.relax()
+            outcome = self.solver.run(problem, self.friction == "coulomb", iterations=self.relaxation)
+        lap("relax")
+        self._refuse_faults(engine.faulty_body(self.world))
+        energy, penetration = engine.commit()
+        self._follow()
+        self.steps += 1
+        lap("positions")
+        self.report = StepReport(
+            self.steps, self.time, engine.contact_total, iterations, outcome.residual, outcome.residual_rms,
+            outcome.residual <= self.solver.tolerance, penetration, energy, impacts, seconds,
+        )
+        return self.report
+
+    @property
+    def time(self):
+        """Simulated time, s."""
+        return self.start_time + self.steps * self.dt
+
+    @property
+    def rules(self):
+        """What holds in every step, as the engine wants it."""
+        if self._rules is None:
+            margin = Margin(0.0, MARGIN_SHARE) if self.margin is None else Margin(self.margin, 0.0)
+            threshold = self.restitution_threshold
+            if threshold is None:
+                threshold = 5 * self.dt * float(np.linalg.norm(self.gravity))
+            scalars = Scalars(float(self.friction == "coulomb"), self.dt, self.recovery, min(self.recovery_speed, 1e30))
+            self._rules = Rules(self.dt, self.gravity, pair_table(self.materials, self.pairs), self.ignored, margin, scalars, threshold)
+        return self._rules
+
+    def _prescribe(self):
+        """Bodies with a motion get the velocity that takes them where it wants them at the end of the step."""
+        self._targets = {}
+        for body, motion in self.motions.items():
+            start_position, start_quaternion, since = self.motion_starts[body]
+            position, quaternion = pose_at(motion, self.time + self.dt - since, start_position, start_quaternion)
+            turn = to_rotation_vector(multiply(quaternion, conjugate(self.bodies.quaternion[body])))
+            self.bodies.velocity[body, :3] = (position - self.bodies.position[body]) / self.dt
+            self.bodies.velocity[body, 4:7] = turn / self.dt
+            self._targets[body] = position, quaternion
+
+    def _follow(self):
+        for body, (position, quaternion) in self._targets.items():
+            self.bodies.position[body], self.bodies.quaternion[body] = position, quaternion
+
+    def _refuse_faults(self, body):
+        if body >= 0:
+            where = ", ".join(f"{x:g}" for x in self.bodies.position[body])
+            raise SimulationError(
+                f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds "
+                f"in step {self.steps + 1}, t = {self.time:g} s; the state before that step is kept",
+                body, self.time, self.steps + 1,
+            )
+
+    # --- the state
+    @property
+    def positions(self):
+        """(N, 3) m, no copy."""
+        return self.bodies.position
+
+    @property
+    def quaternions(self):
+        """(N, 4) w x y z, no copy."""
+        return self.bodies.quaternion
+
+    @property
+    def velocities(self):
+        """(N, 3) m/s, no copy."""
+        return self.bodies.velocity[:, :3]
+
+    @property
+    def angular_velocities(self):
+        """(N, 3) rad/s, world frame, no copy."""
+        return self.bodies.velocity[:, 4:7]
+
+    @property
+    def alive(self):
+        """(N,) False for bodies that were removed."""
+        return self.bodies.status != REMOVED
+
+    @property
+    def movable(self):
+        """(N,) True for bodies that forces can move."""
+        return self.bodies.status == MOVABLE
+
+    @property
+    def masses(self):
+        """(N,) kg; infinite for bodies that forces cannot move."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / self.bodies.inverse_mass
+
+    @property
+    def forces(self):
+        """(N, 3) N, forces applied in every step at the centres of mass; write to it."""
+        self._need_forces()
+        return self._forces
+
+    @property
+    def torques(self):
+        """(N, 3) N m, world frame; write to it."""
+        self._need_forces()
+        return self._torques
+
+    def _need_forces(self):
+        missing = self.bodies.count - len(self._forces)
+        if missing:
+            self._forces = np.concatenate([self._forces, np.zeros((missing, 3))])
+            self._torques = np.concatenate([self._torques, np.zeros((missing, 3))])
+
+    @property
+    def contacts(self):
+        """The contacts of the last step with their impulses, a ``ContactTable``."""
+        return ContactTable.of_step(self.engine, self.dt) if self.report else ContactTable.empty()
+
+    def state_hash(self):
+        """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit."""
+        digest = hashlib.sha256(np.array([self.time]).tobytes())
+        for name in ("status", "position", "quaternion", "velocity"):
+            digest.update(np.ascontiguousarray(getattr(self.bodies, name)).tobytes())
+        return digest.hexdigest()[:32]
+
+    # --- bodies that come and go
+    def add_bodies(
+        self, shape, positions, material=None, *, quaternions=None, velocities=None, angular_velocities=None, masses=None,
+        inertias=None, fixed=False, group=0, motion=None,
+    ):
+        """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
+        material = Material() if material is None else material
+        block, motion = body_block(
+            shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
+        )
+        if material not in self.materials:
+            self.materials.append(material)
+        block["material"][:] = self.materials.index(material)
+        ids = self.bodies.append(block)
+        if motion is not None:
+            for b in ids.tolist():
+                self.motions[b] = motion
+                self.motion_starts[b] = (self.bodies.position[b].copy(), self.bodies.quaternion[b].copy(), self.time)
+        if len(self._forces):
+            self._need_forces()
+        self._rules = None
+        return ids
+
+    def remove(self, ids):
+        """Take bodies out: they touch nothing and stay where they are. Their ids are not used again."""
+        ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.bodies.count):
+            raise ValueError(f"ids must be below {self.bodies.count}, not {ids.min()} to {ids.max()}")
+        self.bodies.status[ids] = REMOVED
+        self.bodies.velocity[ids] = 0
+        for b in ids.tolist():
+            self.motions.pop(b, None)
+
+    def set_motion(self, body, motion):
+        """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""
+        self.scene._check_body(body)
+        if self.bodies.status[body] != IMMOVABLE:
+            raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
+        if motion is None:
+            self.motions.pop(int(body), None)
+            self.bodies.velocity[body] = 0
+        else:
+            self.motions[int(body)] = motion
+            self.motion_starts[int(body)] = (self.bodies.position[body].copy(), self.bodies.quaternion[body].copy(), self.time)
+
+    # --- the run
+    def run(self, until, save=None, every=None, progress=False, observers=(), checkpoint=None, checkpoint_every=None):
+        """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.run``."""
+        from gravel.run import run
+
+        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every)
+
+    def save(self, path):
+        """Write a checkpoint, from which ``Simulation.load`` continues bit for bit."""
+        from gravel.io.checkpoint import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path, threads=None):
+        from gravel.io.checkpoint import load
+
+        return load(path, threads)
+
+
+class _Lap:
+    """Seconds since the last call, by stage."""
+
+    def __init__(self, seconds):
+        self.seconds, self.last = seconds, clock_module.perf_counter()
+
+    def __call__(self, stage):
+        now = clock_module.perf_counter()
+        self.seconds[stage], self.last = now - self.last, now
+
+
+def _world(bounds, bodies):
+    """(2, 3) bounds that no body may leave; by default far outside the scene."""
+    if bounds is not None:
+        world = checks.array("bounds", bounds, (2, 3))
+        if (world[0] >= world[1]).any():
+            raise ValueError(f"bounds must be (lower, upper) with lower < upper, not {bounds!r}")
+        return world
+    low, high = bodies.position.min(axis=0), bodies.position.max(axis=0)
+    reach = 1e3 * max(1.0, float(np.linalg.norm(high - low)))
+    return np.stack([low - reach, high + reach])
