@@ -7,6 +7,7 @@ import numpy as np
 from gravel import checks
 from gravel.materials import Material, pair_table
 from gravel.scene import Scene
+from gravel.state import MATERIAL
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class ContactTable:
         impulse = engine.memory.impulse[rows].astype(float)
         normal = found.normal[rows].astype(float)
         push = np.einsum("ni,ni->n", impulse, normal)
-        values = table[engine.arranged.material[a], engine.arranged.material[b]]
+        values = table[engine.arranged.tag[a, MATERIAL], engine.arranged.tag[b, MATERIAL]]
         load = push + values[:, 4] * dt * (found.gap[rows] <= 0)
         slip = np.linalg.norm(impulse - push[:, None] * normal, axis=1)
         sliding = (load > 0) & (slip >= 0.999 * values[:, 0] * load)

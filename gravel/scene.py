@@ -3,12 +3,10 @@
 Everything is checked here, before the first number is stored: a refused call leaves the scene as it was.
 """
 
-import math
-
 import numpy as np
 
 from gravel import checks, materials, shapes
-from gravel.state import IMMOVABLE, MOVABLE, Bodies
+from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, Bodies
 
 GROUPS = 32  # collision groups of a scene, one bit each
 
@@ -63,7 +61,7 @@ class Scene:
         block, motion = body_block(
             shape, positions, material or materials.Material(), quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
         )
-        block["material"][:] = self.material_index(material or materials.Material())
+        block["tag"][:, MATERIAL] = self.material_index(material or materials.Material())
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
@@ -126,30 +124,26 @@ def body_block(shape, positions, material, quaternions, velocities, angular_velo
         "position": positions,
         "quaternion": _quaternions(quaternions, n),
         "velocity": np.zeros((n, 8)),
-        "shape": np.full(n, shape.KIND),
-        "size": shape.rows(n),
-        "bounding_radius": shape.bounding_radii(n),
-        "material": np.zeros(n, int),
-        "group": np.full(n, group),
-        "status": np.full(n, MOVABLE if movable else IMMOVABLE),
+        "inverse_mass": _inverse_masses(shape, n, material, masses, inertias, movable),
+        "extent": np.column_stack([shape.rows(n), shape.bounding_radii(n)]),
+        "tag": np.tile([shape.KIND, 0, group, MOVABLE if movable else IMMOVABLE], (n, 1)),
     }
     for name, given, columns in (("velocities", velocities, slice(0, 3)), ("angular_velocities", angular_velocities, slice(4, 7))):
         if given is not None:
             if not movable:
                 raise ValueError(f"{name} cannot be given to bodies that are fixed or have a motion")
             block["velocity"][:, columns] = checks.array(name, given, (n, 3))
-    block["inverse_mass"], block["inverse_inertia"] = _inverse_masses(shape, n, material, masses, inertias, movable)
     return block, motion
 
 
 def _inverse_masses(shape, n, material, masses, inertias, movable):
     if not movable:
-        return np.zeros(n), np.zeros((n, 3))
+        return np.zeros((n, 4))
     masses = shape.volumes(n) * material.density if masses is None else checks.array("masses", masses, (n,), above=0.0)
     inertias = shape.inertias(np.asarray(masses)) if inertias is None else checks.array("inertias", inertias, (n, 3), above=0.0)
     if n and (2 * inertias.max(axis=1) > inertias.sum(axis=1) * (1 + 1e-9)).any():
         raise ValueError("inertias must satisfy the triangle inequality: no moment may exceed the sum of the other two")
-    return 1.0 / masses, 1.0 / inertias
+    return 1.0 / np.column_stack([masses, inertias])
 
 
 def _quaternions(given, n):
@@ -173,7 +167,3 @@ def _check_group(name, group):
     if checks.count(name, group) >= GROUPS:
         raise ValueError(f"{name} must be below {GROUPS}, not {group}")
 
-
-def smallest_size(bodies):
-    """The smallest finite bounding radius of the bodies, m; infinite for planes alone."""
-    return float(np.min(bodies.bounding_radius, initial=math.inf))

@@ -13,6 +13,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.contacts import ContactTable
+from gravel.cpu.ahead import start as compile_ahead
 from gravel.cpu.blocks import Scalars
 from gravel.cpu.bounds import Margin
 from gravel.cpu.engine import Engine, Rules
@@ -22,7 +23,7 @@ from gravel.motion import pose_at
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
 from gravel.solvers import GaussSeidel, Solver
-from gravel.state import IMMOVABLE, MOVABLE, REMOVED
+from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED
 
 PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "relaxation": 0}
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
@@ -105,6 +106,7 @@ class Simulation:
             self.forces[body], self.torques[body] = force, torque
         self.engine = Engine(real, broad_phase)
         self.steps = 0
+        self.compiling = False  # whether the first step had to compile kernels
         self.start_time = 0.0
         self.report = None
         self._rules = None
@@ -113,6 +115,8 @@ class Simulation:
     def step(self):
         """Advance by ``dt``; returns a ``StepReport``."""
         use_threads(self.threads)
+        if self.report is None:
+            self.compiling = compile_ahead(self)
         engine, seconds = self.engine, {}
         lap = _Lap(seconds)
         self._prescribe()
@@ -226,7 +230,7 @@ class Simulation:
     def masses(self):
         """(N,) kg; infinite for bodies that forces cannot move."""
         with np.errstate(divide="ignore"):
-            return 1.0 / self.bodies.inverse_mass
+            return 1.0 / self.bodies.inverse_mass[:, 0]
 
     @property
     def forces(self):
@@ -254,7 +258,7 @@ class Simulation:
     def state_hash(self):
         """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit."""
         digest = hashlib.sha256(np.array([self.time]).tobytes())
-        for name in ("status", "position", "quaternion", "velocity"):
+        for name in ("tag", "position", "quaternion", "velocity"):
             digest.update(np.ascontiguousarray(getattr(self.bodies, name)).tobytes())
         return digest.hexdigest()[:32]
 
@@ -270,7 +274,7 @@ class Simulation:
         )
         if material not in self.materials:
             self.materials.append(material)
-        block["material"][:] = self.materials.index(material)
+        block["tag"][:, MATERIAL] = self.materials.index(material)
         ids = self.bodies.append(block)
         if motion is not None:
             for b in ids.tolist():

@@ -25,15 +25,11 @@ FIELDS = (
     Field("position", (3,), "f8", "m", "world", "step"),
     Field("quaternion", (4,), "f8", "w x y z", "body to world", "step"),
     Field("velocity", (8,), "real", "m/s, -, rad/s, -", "world", "step"),
-    Field("inverse_mass", (), "f8", "1/kg", "-", "once"),
-    Field("inverse_inertia", (3,), "f8", "1/(kg m2)", "body, principal", "once"),
-    Field("shape", (), "i4", "kind", "-", "once"),
-    Field("size", (3,), "f8", "m", "body", "once"),
-    Field("bounding_radius", (), "f8", "m", "-", "once"),
-    Field("material", (), "i4", "index", "-", "once"),
-    Field("group", (), "i4", "index", "-", "once"),
-    Field("status", (), "i4", "removed, immovable, movable", "-", "step"),
+    Field("inverse_mass", (4,), "f8", "1/kg, 1/(kg m2)", "body, principal moments", "once"),
+    Field("extent", (4,), "f8", "m", "body: size of the shape, bounding radius", "once"),
+    Field("tag", (4,), "i4", "shape, material, group, status", "-", "step"),
 )
+SHAPE, MATERIAL, GROUP, STATUS = range(4)  # columns of a tag; fields that are read together lie together
 
 
 class Bodies:
@@ -73,3 +69,4 @@ class Bodies:
     def _refresh(self):
         for name, store in self._store.items():
             setattr(self, name, store[: self.count])
+        self.status, self.shape = self.tag[:, STATUS], self.tag[:, SHAPE]

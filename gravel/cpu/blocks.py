@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from gravel.cpu.threads import INNER, PARALLEL
+
 WIDTH = 16  # lanes of a block: LLVM unrolls a loop of 8 before its vectoriser sees it
 
 u64 = np.uint64  # unsigned indices: a signed one costs a test for "counted from the end" that stops the vectoriser
@@ -69,7 +71,7 @@ class Scalars(NamedTuple):
     recovery_speed: float  # and the speed at which it may, m/s
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def gather(velocity, body, lane, rows):
     """rows[component][lane] := velocity row of a body."""
     i, k = u64(body) * BODY, u64(lane)
@@ -78,7 +80,7 @@ def gather(velocity, body, lane, rows):
         rows[k + u64((3 + row) * WIDTH)] = velocity[i + u64(4 + row)]
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def scatter(rows, lane, velocity, body):
     i, k = u64(body) * BODY, u64(lane)
     for row in range(3):
@@ -86,14 +88,14 @@ def scatter(rows, lane, velocity, body):
         velocity[i + u64(4 + row)] = rows[k + u64((3 + row) * WIDTH)]
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def gather_inertia(inertia, body, lane, rows):
     i, k = u64(body) * BODY, u64(lane)
     for row in range(6):
         rows[k + u64(row * WIDTH)] = inertia[i + u64(row)]
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def tile_order_size(blocks):
     return blocks.tile_order.size
 
@@ -116,7 +118,7 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
     projects = sweep or measure
     block_size = u64((ROWS_GENERAL if general else ROWS_SPHERICAL) * WIDTH)
 
-    @njit(parallel=parallel, fastmath=True, error_model="numpy", nogil=True, cache=True)
+    @njit(parallel=PARALLEL if parallel else False, fastmath=True, error_model="numpy", nogil=True, cache=True)
     def run(blocks, unknowns, values, scalars, worst, squares, passes):
         rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         impulse, torque, velocity, inertia = unknowns.impulse, unknowns.torque, unknowns.velocity, unknowns.inertia

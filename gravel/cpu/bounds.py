@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate, to_matrix
 from gravel.shapes import BOX, PLANE
-from gravel.state import IMMOVABLE, MOVABLE, REMOVED
+from gravel.state import IMMOVABLE, MOVABLE, REMOVED, SHAPE, STATUS
 
 CHUNK = 4096
 BINS = 128  # powers of two of the reach, 2^-64 to 2^63
@@ -33,98 +34,119 @@ class Statistics(NamedTuple):
     largest: np.ndarray  # (chunks, BINS) largest reach among them
 
 
+class BodyArrays(NamedTuple):
+    """The fields of the bodies, see ``gravel.state``."""
+
+    position: np.ndarray
+    quaternion: np.ndarray
+    velocity: np.ndarray
+    inverse_mass: np.ndarray
+    extent: np.ndarray
+    tag: np.ndarray
+
+
 class Arranged(NamedTuple):
     """Bodies in the order of the broad phase."""
 
     order: np.ndarray  # (n,) id of each
+    key: np.ndarray  # (n,) its cell
     reach: np.ndarray  # (n, 4) centre, reach
-    slack: np.ndarray  # (n,) reach less bounding radius: margin and travel
-    half: np.ndarray  # (n, 3) half extents of the axis-aligned box, with slack; empty where all movable bodies are balls
-    shape: np.ndarray  # (n,) kind
-    size: np.ndarray  # (n, 3); of a plane its normal in the world frame
-    quaternion: np.ndarray  # (n, 4), of boxes; empty where there are none
-    group: np.ndarray  # (n,)
-    movable: np.ndarray  # (n,) 1 or 0
-    material: np.ndarray  # (n,)
-    inverse_mass: np.ndarray  # (n,) real
-    spin: np.ndarray  # (n,) real, inverse inertia of a ball
+    extent: np.ndarray  # (n, 4) size (of a plane its normal in the world frame), slack: reach less bounding radius
+    tag: np.ndarray  # (n, 4) shape, material, group, 1 if movable
+    mass: np.ndarray  # (n, 2) real, inverse mass and, of a ball, inverse inertia
     velocity: np.ndarray  # (n + 1, 8) real; the last row is the dummy of padding lanes
+    half: np.ndarray  # (n, 3) half extents of the axis-aligned box, with slack; empty where all movable bodies are balls
+    quaternion: np.ndarray  # (n, 4), of boxes; empty where there are none
 
 
-@njit(nogil=True)
-def slack_of(margin, step, bounding_radius, velocity, status):
+@njit(**INNER)
+def slack_of(margin, step, bounding_radius, velocity, i, status):
     """Margin share and travel of one body, m."""
     slack = 0.5 * margin.absolute
     if status == MOVABLE:
         slack += margin.share * bounding_radius
-    speed = math.sqrt(velocity[0] ** 2 + velocity[1] ** 2 + velocity[2] ** 2)
-    spin = math.sqrt(velocity[4] ** 2 + velocity[5] ** 2 + velocity[6] ** 2)
+    speed = math.sqrt(velocity[i, 0] ** 2 + velocity[i, 1] ** 2 + velocity[i, 2] ** 2)
     if bounding_radius < math.inf and status == IMMOVABLE:
-        speed += spin * bounding_radius
+        speed += math.sqrt(velocity[i, 4] ** 2 + velocity[i, 5] ** 2 + velocity[i, 6] ** 2) * bounding_radius
     return slack + step * speed
 
 
-@njit(parallel=True, nogil=True, cache=True)
-def find_bounds(position, velocity, bounding_radius, status, margin, step, reach, statistics):
+@njit(**INNER)
+def bounds_of_chunk(chunk, bodies, margin, step, reach, statistics):
+    position, velocity, extent, tag = bodies.position, bodies.velocity, bodies.extent, bodies.tag
+    count, largest = statistics.count[chunk], statistics.largest[chunk]
+    for k in range(BINS):
+        count[k] = 0
+        largest[k] = 0.0
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, reach.shape[0])):
+        if tag[i, STATUS] == REMOVED:
+            continue
+        r = extent[i, 3] + slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS])
+        reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3] = position[i, 0], position[i, 1], position[i, 2], r
+        if r < math.inf:
+            k = min(max(math.frexp(r)[1] + 63, 0), BINS - 1)
+            count[k] += 1
+            largest[k] = max(largest[k], r)
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_bounds(bodies, margin, step, reach, statistics):
     """Fill ``reach`` and the chunks' statistics."""
-    n = status.size
-    for chunk in prange((n + CHUNK - 1) // CHUNK):
-        count, largest = statistics.count[chunk], statistics.largest[chunk]
-        count[:] = 0
-        largest[:] = 0.0
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n)):
-            if status[i] == REMOVED:
-                continue
-            r = bounding_radius[i] + slack_of(margin, step, bounding_radius[i], velocity[i], status[i])
-            reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3] = position[i, 0], position[i, 1], position[i, 2], r
-            if r < math.inf:
-                k = min(max(math.frexp(r)[1] + 63, 0), BINS - 1)
-                count[k] += 1
-                largest[k] = max(largest[k], r)
+    for chunk in prange(statistics.count.shape[0]):
+        bounds_of_chunk(np.int64(chunk), bodies, margin, step, reach, statistics)
 
 
-@njit(nogil=True)
-def arrange_body(i, b, bodies, margin, step, reach, balls, arranged):
-    """Place i of the order takes the fields of body b."""
-    status = bodies.status[b]
-    for k in range(4):
-        arranged.reach[i, k] = reach[b, k]
-    for k in range(3):
-        arranged.size[i, k] = bodies.size[b, k]
-    for k in range(8):
-        arranged.velocity[i, k] = bodies.velocity[b, k]
-    slack = slack_of(margin, step, bodies.bounding_radius[b], bodies.velocity[b], status)
-    arranged.slack[i] = slack
-    arranged.shape[i] = bodies.shape[b]
-    arranged.group[i] = bodies.group[b]
-    arranged.movable[i] = status == MOVABLE
-    arranged.material[i] = bodies.material[b]
-    arranged.inverse_mass[i] = bodies.inverse_mass[b]
-    arranged.spin[i] = bodies.inverse_inertia[b, 0]
-    if bodies.shape[b] == PLANE:
-        normal = rotate(to_matrix(bodies.quaternion[b]), bodies.size[b, 0], bodies.size[b, 1], bodies.size[b, 2])
-        arranged.size[i, 0], arranged.size[i, 1], arranged.size[i, 2] = normal
-    elif bodies.shape[b] == BOX:
+@njit(**INNER)
+def half_extents(i, shape, extent, quaternion, velocity, step):
+    """Half extents of a body's axis-aligned box, with what its turning may add in a step."""
+    travel = step * math.sqrt(velocity[i, 4] ** 2 + velocity[i, 5] ** 2 + velocity[i, 6] ** 2) * extent[i, 3]
+    if shape != BOX:
+        return extent[i, 3], extent[i, 3], extent[i, 3]
+    m = to_matrix(quaternion[i])
+    x, y, z = extent[i, 0], extent[i, 1], extent[i, 2]
+    return (
+        abs(m[0][0]) * x + abs(m[0][1]) * y + abs(m[0][2]) * z + travel,
+        abs(m[1][0]) * x + abs(m[1][1]) * y + abs(m[1][2]) * z + travel,
+        abs(m[2][0]) * x + abs(m[2][1]) * y + abs(m[2][2]) * z + travel,
+    )
+
+
+@njit(**INNER)
+def arrange_chunk(chunk, order, keys, bodies, margin, step, reach, balls, arranged):
+    velocity, extent, tag, quaternion, mass = bodies.velocity, bodies.extent, bodies.tag, bodies.quaternion, bodies.inverse_mass
+    to_key, to_reach, to_extent, to_tag, to_mass = arranged.key, arranged.reach, arranged.extent, arranged.tag, arranged.mass
+    to_velocity, to_half, to_quaternion = arranged.velocity, arranged.half, arranged.quaternion
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+        b = order[i]
+        to_key[i] = keys[b]
         for k in range(4):
-            arranged.quaternion[i, k] = bodies.quaternion[b, k]
-    if not balls:
-        spin = 0.0
-        for k in range(4, 7):
-            spin += bodies.velocity[b, k] ** 2
-        slack += step * math.sqrt(spin) * bodies.bounding_radius[b] if bodies.shape[b] != PLANE else 0.0
-        m = to_matrix(bodies.quaternion[b])
+            to_reach[i, k] = reach[b, k]
+        for k in range(8):
+            to_velocity[i, k] = velocity[b, k]
         for k in range(3):
-            extent = bodies.bounding_radius[b]
-            if bodies.shape[b] == BOX:
-                extent = abs(m[k][0]) * bodies.size[b, 0] + abs(m[k][1]) * bodies.size[b, 1] + abs(m[k][2]) * bodies.size[b, 2]
-            arranged.half[i, k] = min(extent + slack, reach[b, 3])
+            to_extent[i, k] = extent[b, k]
+            to_tag[i, k] = tag[b, k]
+        to_tag[i, 3] = tag[b, STATUS] == MOVABLE
+        to_mass[i, 0], to_mass[i, 1] = mass[b, 0], mass[b, 1]
+        shape, slack = tag[b, SHAPE], reach[b, 3] - extent[b, 3]
+        if shape == PLANE:
+            slack = slack_of(margin, step, extent[b, 3], velocity, b, tag[b, STATUS])
+            to_extent[i, 0], to_extent[i, 1], to_extent[i, 2] = rotate(
+                to_matrix(quaternion[b]), extent[b, 0], extent[b, 1], extent[b, 2]
+            )
+        elif shape == BOX:
+            for k in range(4):
+                to_quaternion[i, k] = quaternion[b, k]
+        to_extent[i, 3] = slack
+        if not balls:
+            x, y, z = half_extents(b, shape, extent, quaternion, velocity, step)
+            to_half[i, 0], to_half[i, 1], to_half[i, 2] = x + slack, y + slack, z + slack
 
 
-@njit(parallel=True, nogil=True, cache=True)
-def arrange(order, count, bodies, margin, step, reach, balls, arranged):
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def arrange(order, keys, bodies, margin, step, reach, balls, arranged):
     """Gather the bodies into the order of the broad phase."""
-    for chunk in prange((count + CHUNK - 1) // CHUNK):
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, count)):
-            arrange_body(i, order[i], bodies, margin, step, reach, balls, arranged)
+    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+        arrange_chunk(np.int64(chunk), order, keys, bodies, margin, step, reach, balls, arranged)
     for k in range(8):
-        arranged.velocity[count, k] = 0
+        arranged.velocity[order.size, k] = 0

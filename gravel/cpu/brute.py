@@ -1,27 +1,39 @@
 """Brute force broad phase: every pair. The twin that the other broad phases are tested against."""
 
+import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.grid import add_pair, close_tile, may_touch, may_touch_huge
+from gravel.cpu.grid import may_collide, may_touch, may_touch_huge
+from gravel.cpu.threads import INNER, PARALLEL
 from gravel.shapes import PLANE
+from gravel.state import SHAPE
 
 
-@njit(parallel=True, nogil=True, cache=True)
-def find_all_pairs(arranged, n, ignored, tile_size, capacity, balls, pairs):
+@njit(**INNER)
+def pairs_of_tile(tile, arranged, ignored, tile_size, capacity, balls, pairs):
+    reach, half, extent, tag, quaternion = arranged.reach, arranged.half, arranged.extent, arranged.tag, arranged.quaternion
+    pair_a, pair_b, count, n = pairs.a, pairs.b, pairs.count, arranged.order.size
+    k, end = tile * capacity, (tile + 1) * capacity
+    found = k
+    for i in range(tile * tile_size, min((tile + 1) * tile_size, n)):
+        for j in range(i + 1, n):
+            if not may_collide(i, j, tag, ignored):
+                continue
+            if tag[i, SHAPE] == PLANE:
+                near = may_touch_huge(j, i, reach, half, extent, tag, quaternion, balls)
+            elif tag[j, SHAPE] == PLANE:
+                near = may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls)
+            else:
+                near = may_touch(i, j, reach, half, balls)
+            if near:
+                if found < end:
+                    pair_a[found], pair_b[found] = i, j
+                found += 1
+    count[tile] = found - k
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_all_pairs(arranged, ignored, tile_size, capacity, balls, pairs):
     """Fill the pairs of each tile; a count above the capacity tells that the tile did not fit."""
     for tile in prange(pairs.count.size):
-        k = 0
-        for i in range(tile * tile_size, min((tile + 1) * tile_size, n)):
-            for j in range(i + 1, n):
-                plane_i, plane_j = arranged.shape[i] == PLANE, arranged.shape[j] == PLANE
-                if plane_i and plane_j:
-                    continue
-                if plane_i:
-                    found = may_touch_huge(j, i, arranged, ignored, balls)
-                elif plane_j:
-                    found = may_touch_huge(i, j, arranged, ignored, balls)
-                else:
-                    found = may_touch(i, j, arranged, ignored, balls)
-                if found:
-                    k = add_pair(i, j, tile, capacity, k, pairs)
-        close_tile(tile, k, pairs)
+        pairs_of_tile(np.int64(tile), arranged, ignored, tile_size, capacity, balls, pairs)

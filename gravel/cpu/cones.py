@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.blocks import WIDTH
+from gravel.cpu.threads import INNER, PARALLEL
 
 CHUNK = 64  # blocks
 JOINT_CHUNK = 1024
@@ -32,7 +33,7 @@ class Cones(NamedTuple):
     joint_upper: np.ndarray  # (rows,)
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def project(x, y, z, nx, ny, nz, mu, cohesion):
     """The nearest impulse in the friction cone, whose tip lies at -cohesion n; also its load on the contact."""
     pn = x * nx + y * ny + z * nz
@@ -48,7 +49,7 @@ def project(x, y, z, nx, ny, nz, mu, cohesion):
     return pn * nx + keep * tx, pn * ny + keep * ty, pn * nz + keep * tz, load
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def project_torque(x, y, z, nx, ny, nz, roll, spin):
     """The nearest torque impulse within what rolling and spinning friction can bear."""
     rn = x * nx + y * ny + z * nz
@@ -59,7 +60,7 @@ def project_torque(x, y, z, nx, ny, nz, roll, spin):
     return rn * nx + keep * tx, rn * ny + keep * ty, rn * nz + keep * tz
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def slip_term(cones, block, lane, g, k, coulomb):
     """mu |u_t|, the De Saxce term, where it is asked for."""
     if coulomb == 0.0:
@@ -70,7 +71,7 @@ def slip_term(cones, block, lane, g, k, coulomb):
     return coulomb * cones.friction[block, lane] * math.sqrt(max(x * x + y * y + z * z - un * un, 0.0))
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def step_and_project(cones, y, g, slip, step, relaxation, x, sums):
     """x := relaxation P(y - step eta (g + slip n)) + (1 - relaxation) y, with d = x - y: returns (|d|^2, g . d).
 
@@ -124,7 +125,7 @@ def step_and_project(cones, y, g, slip, step, relaxation, x, sums):
     return square, slope
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def measure(cones, x, g, coulomb, sums):
     """The residual of x, whose gradient is g: (max, root mean square) over contacts and joint rows, m/s."""
     blocks, rows = cones.friction.shape[0], 6 if cones.rolling.size > 0 else 3
@@ -170,7 +171,7 @@ def measure(cones, x, g, coulomb, sums):
     return math.sqrt(worst), math.sqrt(squares / max(number, 1.0))
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def slip_terms(cones, g, slip):
     """slip := mu |u_t| of each contact."""
     rows = 6 if cones.rolling.size > 0 else 3
@@ -179,7 +180,7 @@ def slip_terms(cones, g, slip):
             slip[block, lane] = slip_term(cones, block, lane, g, block * rows * WIDTH + lane, 1.0)
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def dot_of_differences(a, b, c, d, sums):
     """(a - b) . (c - d)"""
     size = CHUNK * 3 * WIDTH
@@ -195,7 +196,7 @@ def dot_of_differences(a, b, c, d, sums):
     return total
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def extrapolate(x, old, beta, y):
     """y := x + beta (x - old)"""
     for k in prange(x.size):

@@ -13,7 +13,7 @@ from gravel.cpu.tiles import COLOURS, plan_blocks
 TILE = 512
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy", cache=True)
 def all_responses(inertia, inverse_mass, body_a, body_b, normal, arm_a, arm_b):
     """(n, 4) normal and tangential response, eta and twist of each contact."""
     result = np.empty((body_a.size, 4))
@@ -53,8 +53,10 @@ def block_problem_from_arrays(p, coulomb):
     contacts = Contacts(a, b, none, none3, none3, np.empty(0, real), start, count, none, none)
     sorted_slot, block_start = np.zeros(n, np.int32), np.zeros(tiles + 2, np.int64)
     tile_order, colour_start = np.zeros(tiles + 1, np.int64), np.zeros(COLOURS + 2, np.int64)
+    tag = np.zeros((bodies, 4), np.int32)
+    tag[:, 3] = p.inverse_mass > 0
     run, colours = plan_blocks(
-        contacts, p.inverse_mass > 0, np.zeros(bodies, np.int32), np.zeros(bodies, np.uint64), np.zeros(tiles, np.int32),
+        contacts, tag, np.zeros(bodies, np.int32), np.zeros(bodies, np.uint64), np.zeros(tiles, np.int32),
         np.zeros(n, np.uint8), sorted_slot, block_start, tile_order, colour_start,
     )
     slot = np.empty(n, np.int64)

@@ -4,7 +4,6 @@ Each method is one stage of ``Simulation.step``; it reads the bodies and the res
 to the bodies before ``commit``, so a step that fails leaves them as they were.
 """
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -15,26 +14,7 @@ from gravel.cpu.block_problem import BlockProblem
 from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
 from gravel.cpu.joint_rows import no_rows
 from gravel.shapes import BOX, SPHERE
-from gravel.state import MOVABLE, REMOVED
-
-make_narrow_phase = functools.cache(narrow.make_narrow_phase)
-make_assembly = functools.cache(assemble.make_assembly)
-
-
-class BodyArrays(NamedTuple):
-    """The fields of the bodies that kernels read."""
-
-    position: np.ndarray
-    quaternion: np.ndarray
-    velocity: np.ndarray
-    inverse_mass: np.ndarray
-    inverse_inertia: np.ndarray
-    shape: np.ndarray
-    size: np.ndarray
-    bounding_radius: np.ndarray
-    material: np.ndarray
-    group: np.ndarray
-    status: np.ndarray
+from gravel.state import MOVABLE, REMOVED, STATUS
 
 
 class Rules(NamedTuple):
@@ -52,6 +32,11 @@ class Rules(NamedTuple):
 def tile_size(n):
     """Bodies per tile: small enough for the cache and for all threads to find work, large enough to fill blocks."""
     return 512 if n >= 65536 else 256 if n >= 8192 else 128
+
+
+def only_balls(bodies):
+    """Whether every body that forces can move is a ball: then inertia is a number and arms lie along normals."""
+    return bool(np.all((bodies.shape == SPHERE) | (bodies.status != MOVABLE)))
 
 
 class Engine:
@@ -74,45 +59,43 @@ class Engine:
 
     # --- detection
     def find_bounds(self, bodies, rules):
-        self.bodies = BodyArrays(*(getattr(bodies, name) for name in BodyArrays._fields))
+        self.bodies = bounds.BodyArrays(*(getattr(bodies, name) for name in bounds.BodyArrays._fields))
         self.rules = rules
         n = bodies.count
         chunks = -(-n // bounds.CHUNK)
-        alive = bodies.status != REMOVED
-        movable = bodies.status == MOVABLE
-        self.balls = bool(np.all(bodies.shape[movable] == SPHERE))
-        self.boxes = bool(np.any(bodies.shape[alive] == BOX))
+        self.balls = only_balls(bodies)
+        self.boxes = bool(np.any(bodies.shape == BOX))
         self.tile_size = tile_size(n)
         self.reach = self._buffer("reach", n, (4,), "f8")
         self.statistics = bounds.Statistics(self._buffer("bin_count", chunks, (bounds.BINS,), "i8"), self._buffer("bin_largest", chunks, (bounds.BINS,), "f8"))
-        bounds.find_bounds(bodies.position, bodies.velocity, bodies.bounding_radius, bodies.status, rules.margin, rules.step, self.reach, self.statistics)
+        bounds.find_bounds(self.bodies, rules.margin, rules.step, self.reach, self.statistics)
 
     def find_pairs(self):
-        n = len(self.bodies.status)
-        order = self._buffer("order", n, dtype="i4")
+        n = len(self.bodies.tag)
+        order, keys = self._buffer("order", n, dtype="i4"), self._buffer("keys", n, dtype="i4")
         if self.broad_phase_name == "grid":
-            keys, cells = self._buffer("keys", n, dtype="i4"), self._cells()
-            largest = grid.plan_cells(self.reach, self.bodies.status, self.statistics, cells, keys)
+            cells = self._cells()
+            largest = grid.plan_cells(self.reach, self.bodies.tag, self.statistics, cells, keys)
             sort.radix_sort(keys, largest, order, self._buffer("spare", n, dtype="i4"))
             count = int(cells.count[1])
             start = self._buffer("cell_start", int(cells.first[-1]) + 1, dtype="i4")
             grid.find_cell_starts(keys, order, cells, start)
         else:
-            alive = np.flatnonzero(self.bodies.status != REMOVED)
+            alive = np.flatnonzero(self.bodies.tag[:, STATUS] != REMOVED)
             count = len(alive)
             order[:count] = alive
         self.order = order[:count]
         self.arranged = self._arranged(count)
-        bounds.arrange(self.order, count, self.bodies, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
+        bounds.arrange(self.order, keys, self.bodies, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
         tile_count = max(-(-count // self.tile_size), 1)
         self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
         while True:
             room = tile_count * self.pair_capacity
             self.pairs = grid.Pairs(self._buffer("pair_a", room, dtype="i4"), self._buffer("pair_b", room, dtype="i4"), self._buffer("pair_count", tile_count, dtype="i8"))
             if self.broad_phase_name == "grid":
-                grid.find_pairs(self.arranged, keys, cells, start, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
+                grid.find_pairs(self.arranged, cells, start, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
             else:
-                brute.find_all_pairs(self.arranged, count, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
+                brute.find_all_pairs(self.arranged, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
             most = int(self.pairs.count.max(initial=0))
             if most <= self.pair_capacity:
                 return
@@ -120,29 +103,25 @@ class Engine:
 
     def _cells(self):
         if "cells" not in self.__dict__:
-            self.cells = grid.Cells(np.zeros(grid.LEVELS), np.zeros((grid.LEVELS, 3), np.int64), np.zeros(grid.LEVELS + 1, np.int64), np.zeros(grid.LEVELS, np.int64), np.zeros(2, np.int64))
+            self.cells = grid.Cells(np.zeros(grid.LEVELS), np.zeros((grid.LEVELS, 3), np.int64), np.zeros((grid.LEVELS, 3), np.int64), np.zeros(grid.LEVELS + 1, np.int64), np.zeros(grid.LEVELS, np.int64), np.zeros(2, np.int64))
         return self.cells
 
     def _arranged(self, n):
         buffer = self._buffer
         return bounds.Arranged(
             self.order,
+            buffer("arranged_key", n, dtype="i4"),
             buffer("arranged_reach", n, (4,), "f8"),
-            buffer("slack", n, dtype="f8"),
-            buffer("half", 0 if self.balls else n, (3,), "f8"),
-            buffer("shape", n, dtype="i4"),
-            buffer("size", n, (3,), "f8"),
-            buffer("quaternion", n if self.boxes else 0, (4,), "f8"),
-            buffer("group", n, dtype="i4"),
-            buffer("movable", n, dtype="u1"),
-            buffer("material", n, dtype="i4"),
-            buffer("inverse_mass", n),
-            buffer("spin", n),
+            buffer("arranged_extent", n, (4,), "f8"),
+            buffer("arranged_tag", n, (4,), "i4"),
+            buffer("arranged_mass", n, (2,)),
             buffer("velocity", n + 1, (8,)),
+            buffer("half", 0 if self.balls else n, (3,), "f8"),
+            buffer("arranged_quaternion", n if self.boxes else 0, (4,), "f8"),
         )
 
     def find_contacts(self):
-        kernel = make_narrow_phase(not self.balls)
+        kernel = narrow.find_ball_contacts if self.balls else narrow.find_any_contacts
         n, tile_count = len(self.order), len(self.pairs.count)
         room = max(len(self.buffers.get("contact_a", ())), 1024)
         while True:
@@ -194,7 +173,7 @@ class Engine:
         block_start = self._buffer("block_start", tile_count + 2, dtype="i8")
         tile_order, colour_start = self._buffer("tile_order", tile_count + 1, dtype="i8"), self._buffer("colour_start", tiles.COLOURS + 2, dtype="i8")
         run, colours = tiles.plan_blocks(
-            self.contacts, self.arranged.movable, self._buffer("degree", n, dtype="i4"), self._buffer("mask", n, dtype="u8"),
+            self.contacts, self.arranged.tag, self._buffer("degree", n, dtype="i4"), self._buffer("mask", n, dtype="u8"),
             self._buffer("tile_colour", tile_count, dtype="i4"), self._buffer("colour", room, dtype="u1"), self.slot,
             block_start, tile_order, colour_start,
         )
@@ -211,7 +190,7 @@ class Engine:
         )
         velocity = self.arranged.velocity.reshape(-1)
         unknowns = Unknowns(self._buffer("block_impulse", 3 * lanes), self._buffer("block_torque", 3 * lanes if self.rolling else 0), velocity, self.inertia)
-        kernel = make_assembly(not self.balls, self.rolling)
+        kernel = assemble.assemble_balls if self.balls else assemble.assemble_any
         kernel(self.contacts, self.slot, self.arranged, self.inertia, self.rules.table, self.impulse, self.torque, self.rules.scalars, blocks, unknowns)
         self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, no_rows(self.real), np.empty(0, self.real))
         return self.problem
@@ -240,7 +219,7 @@ class Engine:
         return float(match.deepest(self.contacts))
 
     def remember(self):
-        memory = self._memory(self.contact_room, len(self.bodies.status), self.rolling)
+        memory = self._memory(self.contact_room, len(self.bodies.tag), self.rolling)
         unknowns = self.problem.unknowns
         match.remember(self.contacts, self.order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, memory)
         self.memory = memory

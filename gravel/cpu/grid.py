@@ -20,9 +20,10 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.bounds import BINS, CHUNK
+from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, PLANE
-from gravel.state import REMOVED
+from gravel.state import GROUP, REMOVED, SHAPE, STATUS
 
 LEVELS = 12
 HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
@@ -33,7 +34,8 @@ class Cells(NamedTuple):
     """The cells of all levels in one table; level 0 has the largest."""
 
     width: np.ndarray  # (LEVELS,) m
-    blocks: np.ndarray  # (LEVELS, 3) cubes of 8 x 8 x 8 cells along each axis
+    bits: np.ndarray  # (LEVELS, 3) 2^bits cubes of 8 x 8 x 8 cells along each axis
+    wrap: np.ndarray  # (LEVELS, 3) cells along each axis less one: the mask that wraps them around
     first: np.ndarray  # (LEVELS + 1,) first cell of each level
     used: np.ndarray  # (LEVELS,) bodies in each level
     count: np.ndarray  # (2,) bodies in cells, bodies in cells or huge
@@ -47,7 +49,18 @@ class Pairs(NamedTuple):
     count: np.ndarray
 
 
-@njit(nogil=True)
+# (y, z) of the rows of three cells that, with the next one along x, are the forward half of the 3 x 3 x 3 around a cell
+FORWARD_ROWS = ((1, 0), (-1, 1), (0, 1), (1, 1))
+
+
+@njit(**INNER)
+def floor(x):
+    """The next whole number below, as an integer; quicker than math.floor, which knows no bounds."""
+    k = np.int64(x)
+    return k - 1 if x < k else k
+
+
+@njit(**INNER)
 def level_of(reach, biggest):
     level = 0
     while level < LEVELS - 1 and reach * 2.0 <= biggest:
@@ -56,7 +69,7 @@ def level_of(reach, biggest):
     return level
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def biggest_in_cells(statistics):
     """The largest reach that goes into cells; what is larger is huge. 0 if there is none."""
     count, largest = np.zeros(BINS, np.int64), np.zeros(BINS)
@@ -75,172 +88,238 @@ def biggest_in_cells(statistics):
     return cut
 
 
-@njit(nogil=True)
-def cell_of(x, y, z, level, cells):
-    """Number of the cell that holds a point."""
-    inverse = 1.0 / cells.width[level]
-    return cell_at(math.floor(x * inverse), math.floor(y * inverse), math.floor(z * inverse), level, cells)
+@njit(**INNER)
+def cell_at(ix, iy, iz, wrap, bits, level, first):
+    """Number of a cell from its place along the axes."""
+    ix, iy, iz = ix & wrap[level, 0], iy & wrap[level, 1], iz & wrap[level, 2]
+    block = ((((iz >> 3) << bits[level, 1]) + (iy >> 3)) << bits[level, 0]) + (ix >> 3)
+    return first[level] + (block << 9) + ((iz & 7) << 6) + ((iy & 7) << 3) + (ix & 7)
 
 
-@njit(nogil=True)
-def cell_at(ix, iy, iz, level, cells):
-    bx, by, bz = cells.blocks[level, 0], cells.blocks[level, 1], cells.blocks[level, 2]
-    ix, iy, iz = int(ix) % (8 * bx), int(iy) % (8 * by), int(iz) % (8 * bz)
-    block = ((iz >> 3) * by + (iy >> 3)) * bx + (ix >> 3)
-    return cells.first[level] + (block << 9) + ((iz & 7) << 6) + ((iy & 7) << 3) + (ix & 7)
+@njit(**INNER)
+def levels_of_chunk(chunk, reach, tag, biggest, keys, low, high, used, huge):
+    """keys := level of each body, -1 for huge, -2 for removed ones; extents and numbers of the chunk's levels."""
+    for level in range(LEVELS):
+        used[chunk, level] = 0
+        for k in range(3):
+            low[chunk, level, k], high[chunk, level, k] = math.inf, -math.inf
+    huge[chunk] = 0
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
+        if tag[i, STATUS] == REMOVED:
+            keys[i] = -2
+        elif reach[i, 3] > biggest:
+            keys[i] = -1
+            huge[chunk] += 1
+        else:
+            level = level_of(reach[i, 3], biggest)
+            keys[i] = level
+            used[chunk, level] += 1
+            for k in range(3):
+                low[chunk, level, k] = min(low[chunk, level, k], reach[i, k])
+                high[chunk, level, k] = max(high[chunk, level, k], reach[i, k])
 
 
-@njit(parallel=True, nogil=True, cache=True)
-def plan_cells(reach, status, statistics, cells, keys):
-    """Choose the cells for these bodies and find the cell of each: ``keys``; huge bodies come after all cells, removed
-    ones last. Returns the largest key."""
-    n = status.size
-    biggest = biggest_in_cells(statistics)
-    chunks = (n + CHUNK - 1) // CHUNK
-    low, high = np.full((chunks, LEVELS, 3), math.inf), np.full((chunks, LEVELS, 3), -math.inf)
-    used, huge = np.zeros((chunks, LEVELS), np.int64), np.zeros(chunks, np.int64)
-    for chunk in prange(chunks):
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n)):
-            if status[i] == REMOVED:
-                keys[i] = -2
-            elif reach[i, 3] > biggest:
-                keys[i] = -1
-                huge[chunk] += 1
-            else:
-                level = level_of(reach[i, 3], biggest)
-                keys[i] = level
-                used[chunk, level] += 1
-                for k in range(3):
-                    low[chunk, level, k] = min(low[chunk, level, k], reach[i, k])
-                    high[chunk, level, k] = max(high[chunk, level, k], reach[i, k])
-    cells.count[0], cells.count[1] = used.sum(), used.sum() + huge.sum()
-    cells.first[0] = 0
+@njit(**INNER)
+def choose_cells(biggest, low, high, used, huge, cells):
+    """Width and number of the cells of each level, from what the chunks found."""
+    chunks = huge.size
+    cells.count[0], cells.count[1], cells.first[0] = 0, 0, 0
+    for chunk in range(chunks):
+        cells.count[1] += huge[chunk]
     for level in range(LEVELS):
         cells.width[level] = 2.0 * biggest / 2.0**level
-        cells.used[level] = used[:, level].sum()
-        size = 0
-        if cells.used[level] > 0:
-            for k in range(3):
-                extent = (high[:, level, k].max() - low[:, level, k].min()) / cells.width[level]
-                cells.blocks[level, k] = int(min(extent, 1e6)) // 8 + 1
-            limit = max(1, 4 * cells.used[level] // 512)
-            size = cells.blocks[level, 0] * cells.blocks[level, 1] * cells.blocks[level, 2]
-            while size > limit and size > 1:
-                k = np.argmax(cells.blocks[level])
-                cells.blocks[level, k] = (cells.blocks[level, k] + 1) // 2
-                size = cells.blocks[level, 0] * cells.blocks[level, 1] * cells.blocks[level, 2]
-        cells.first[level + 1] = cells.first[level] + 512 * size
-    total = cells.first[LEVELS]
+        cells.used[level] = 0
+        for chunk in range(chunks):
+            cells.used[level] += used[chunk, level]
+        cells.count[0] += cells.used[level]
+        cells.first[level + 1] = cells.first[level]
+        if cells.used[level] == 0:
+            continue
+        bits, total = cells.bits[level], 0
+        for k in range(3):
+            lowest, highest = math.inf, -math.inf
+            for chunk in range(chunks):
+                lowest, highest = min(lowest, low[chunk, level, k]), max(highest, high[chunk, level, k])
+            extent = min((highest - lowest) / cells.width[level], 1e6)
+            bits[k] = 0
+            while 8 << bits[k] <= extent:
+                bits[k] += 1
+            total += bits[k]
+        while total > 0 and 512 << total > 8 * cells.used[level]:
+            k = 0 if bits[0] >= bits[1] and bits[0] >= bits[2] else (1 if bits[1] >= bits[2] else 2)
+            bits[k] -= 1
+            total -= 1
+        for k in range(3):
+            cells.wrap[level, k] = (8 << bits[k]) - 1
+        cells.first[level + 1] += 512 << total
+    cells.count[1] += cells.count[0]
+
+
+@njit(**INNER)
+def keys_of_chunk(chunk, reach, cells, keys):
+    """keys := cell of each body, from its level."""
+    width, wrap, bits, first = cells.width, cells.wrap, cells.bits, cells.first
+    total = first[LEVELS]
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
+        level = keys[i]
+        if level >= 0:
+            inverse = 1.0 / width[level]
+            ix, iy, iz = floor(reach[i, 0] * inverse), floor(reach[i, 1] * inverse), floor(reach[i, 2] * inverse)
+            keys[i] = cell_at(ix, iy, iz, wrap, bits, level, first)
+        else:
+            keys[i] = total if level == -1 else total + 1
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def plan_cells(reach, tag, statistics, cells, keys):
+    """Choose the cells for these bodies and find the cell of each: ``keys``; huge bodies come after all cells, removed
+    ones last. Returns the largest key."""
+    chunks = statistics.count.shape[0]
+    biggest = biggest_in_cells(statistics)
+    low, high = np.empty((chunks, LEVELS, 3)), np.empty((chunks, LEVELS, 3))
+    used, huge = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64)
     for chunk in prange(chunks):
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n)):
-            if keys[i] >= 0:
-                keys[i] = cell_of(reach[i, 0], reach[i, 1], reach[i, 2], keys[i], cells)
-            else:
-                keys[i] = total if keys[i] == -1 else total + 1
-    return total + 1
+        levels_of_chunk(np.int64(chunk), reach, tag, biggest, keys, low, high, used, huge)
+    choose_cells(biggest, low, high, used, huge, cells)
+    for chunk in prange(chunks):
+        keys_of_chunk(np.int64(chunk), reach, cells, keys)
+    return cells.first[LEVELS] + 1
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(**INNER)
+def starts_of_chunk(chunk, keys, order, n, total, start):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n + 1)):
+        previous = keys[order[i - 1]] if i > 0 else -1
+        here = keys[order[i]] if i < n else total
+        for c in range(previous + 1, here + 1):
+            start[c] = i
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def find_cell_starts(keys, order, cells, start):
     """start[c] := first body, in cell order, of cell c; start[cells] := bodies in cells."""
     n = cells.count[0]
-    total = cells.first[LEVELS]
     for chunk in prange((n + CHUNK) // CHUNK):
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n + 1)):
-            previous = keys[order[i - 1]] if i > 0 else -1
-            here = keys[order[i]] if i < n else total
-            for c in range(previous + 1, here + 1):
-                start[c] = i
+        starts_of_chunk(np.int64(chunk), keys, order, n, cells.first[LEVELS], start)
 
 
-@njit(nogil=True)
-def may_touch(i, j, arranged, ignored, balls):
-    """Whether the bounds of two bodies overlap and they are not meant to ignore each other."""
-    reach = arranged.reach
+@njit(**INNER)
+def may_touch(i, j, reach, half, balls):
+    """Whether the bounds of two bodies overlap."""
     dx, dy, dz = reach[j, 0] - reach[i, 0], reach[j, 1] - reach[i, 1], reach[j, 2] - reach[i, 2]
     r = reach[i, 3] + reach[j, 3]
     if dx * dx + dy * dy + dz * dz > r * r:
         return False
-    if not balls:
-        half = arranged.half
-        if abs(dx) > half[i, 0] + half[j, 0] or abs(dy) > half[i, 1] + half[j, 1] or abs(dz) > half[i, 2] + half[j, 2]:
-            return False
-    return may_collide(i, j, arranged, ignored)
+    if balls:
+        return True
+    return abs(dx) <= half[i, 0] + half[j, 0] and abs(dy) <= half[i, 1] + half[j, 1] and abs(dz) <= half[i, 2] + half[j, 2]
 
 
-@njit(nogil=True)
-def may_collide(i, j, arranged, ignored):
-    if arranged.movable[i] + arranged.movable[j] == 0:
-        return False
-    return not ignored[arranged.group[i], arranged.group[j]]
+@njit(**INNER)
+def may_collide(i, j, tag, ignored):
+    """Whether one of two bodies can move and they are not meant to ignore each other."""
+    return tag[i, 3] + tag[j, 3] > 0 and not ignored[tag[i, GROUP], tag[j, GROUP]]
 
 
-@njit(nogil=True)
-def may_touch_huge(i, j, arranged, ignored, balls):
-    """The same against a huge body j, by its shape."""
-    if not may_collide(i, j, arranged, ignored):
-        return False
-    reach, size, slack = arranged.reach, arranged.size, arranged.slack[j]
+@njit(**INNER)
+def may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls):
+    """Whether the bounds of body i overlap a huge body j, by its shape."""
+    if tag[j, SHAPE] != PLANE and tag[j, SHAPE] != BOX:
+        return may_touch(i, j, reach, half, balls)
     dx, dy, dz = reach[i, 0] - reach[j, 0], reach[i, 1] - reach[j, 1], reach[i, 2] - reach[j, 2]
-    if arranged.shape[j] != PLANE and arranged.shape[j] != BOX:
-        return may_touch(i, j, arranged, ignored, balls)
-    if arranged.shape[j] == PLANE:
-        return dx * size[j, 0] + dy * size[j, 1] + dz * size[j, 2] <= reach[i, 3] + slack
-    dx, dy, dz = rotate_back(to_matrix(arranged.quaternion[j]), dx, dy, dz)
-    ex, ey, ez = max(abs(dx) - size[j, 0], 0.0), max(abs(dy) - size[j, 1], 0.0), max(abs(dz) - size[j, 2], 0.0)
-    r = reach[i, 3] + slack
+    r = reach[i, 3] + extent[j, 3]
+    if tag[j, SHAPE] == PLANE:
+        return dx * extent[j, 0] + dy * extent[j, 1] + dz * extent[j, 2] <= r
+    dx, dy, dz = rotate_back(to_matrix(quaternion[j]), dx, dy, dz)
+    ex, ey, ez = max(abs(dx) - extent[j, 0], 0.0), max(abs(dy) - extent[j, 1], 0.0), max(abs(dz) - extent[j, 2], 0.0)
     return ex * ex + ey * ey + ez * ez <= r * r
 
 
-@njit(nogil=True)
-def add_pair(i, j, tile, capacity, k, pairs):
-    if k < capacity:
-        pairs.a[tile * capacity + k] = i
-        pairs.b[tile * capacity + k] = j
-    return k + 1
+@njit(**INNER)
+def add_range(ranges, number, first, last):
+    """One more run of bodies to test; cells that follow each other in memory make one run."""
+    if last <= first:
+        return number
+    if number > 0 and ranges[number - 1, 1] == first:
+        ranges[number - 1, 1] = last
+        return number
+    ranges[number, 0], ranges[number, 1] = first, last
+    return number + 1
 
 
-@njit(nogil=True)
-def close_tile(tile, k, pairs):
-    pairs.count[tile] = k
+@njit(**INNER)
+def test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end):
+    """Pairs of body i with the bodies in the ranges; returns the number of pairs so far, even those that had no room."""
+    x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
+    for m in range(number):
+        for j in range(np.uint64(ranges[m, 0]), np.uint64(ranges[m, 1])):
+            k = j * np.uint64(4)
+            dx, dy, dz = flat_reach[k] - x, flat_reach[k + np.uint64(1)] - y, flat_reach[k + np.uint64(2)] - z
+            limit = flat_reach[k + np.uint64(3)] + r
+            if dx * dx + dy * dy + dz * dz <= limit * limit:
+                if (balls or may_touch(i, j, reach, half, balls)) and may_collide(i, j, tag, ignored):
+                    if found < end:
+                        pair_a[found], pair_b[found] = i, j
+                    found += 1
+    return found
 
 
-@njit(parallel=True, nogil=True, cache=True)
-def find_pairs(arranged, keys, cells, start, ignored, tile_size, capacity, balls, pairs):
-    """Fill the pairs of each tile; a count above the capacity tells that the tile did not fit."""
+@njit(**INNER)
+def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
     in_cells, n = cells.count[0], cells.count[1]
+    reach, half, extent, tag = arranged.reach, arranged.half, arranged.extent, arranged.tag
+    quaternion, keys = arranged.quaternion, arranged.key
+    pair_a, pair_b, count, flat_reach = pairs.a, pairs.b, pairs.count, reach.reshape(-1)
+    first, used, width, wrap, bits = cells.first, cells.used, cells.width, cells.wrap, cells.bits
+    begin, end = tile * capacity, (tile + 1) * capacity
+    found = begin
+    ranges = np.empty((64, 2), np.int32)
+    for i in range(tile * tile_size, min((tile + 1) * tile_size, n)):
+        if i < in_cells:
+            key = keys[i]
+            level = 0
+            while key >= first[level + 1]:
+                level += 1
+            inverse = 1.0 / width[level]
+            x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
+            ix, iy, iz = floor(x * inverse), floor(y * inverse), floor(z * inverse)
+            inside = 0 < ix & 7 < 7  # then the neighbours along x follow each other in memory
+            number = add_range(ranges, 0, i + 1, start[key + 2 if inside else key + 1])
+            if not inside:
+                c = cell_at(ix + 1, iy, iz, wrap, bits, level, first)
+                number = add_range(ranges, number, start[c], start[c + 1])
+            for row in range(4):
+                dy, dz = FORWARD_ROWS[row]
+                if inside:
+                    c = cell_at(ix - 1, iy + dy, iz + dz, wrap, bits, level, first)
+                    number = add_range(ranges, number, start[c], start[c + 3])
+                else:
+                    for dx in range(-1, 2):
+                        c = cell_at(ix + dx, iy + dy, iz + dz, wrap, bits, level, first)
+                        number = add_range(ranges, number, start[c], start[c + 1])
+            found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+            for coarse in range(level):
+                if used[coarse] == 0:
+                    continue
+                inverse = 1.0 / width[coarse]
+                far = r + 0.5 * width[coarse]
+                number = 0
+                for cz in range(floor((z - far) * inverse), floor((z + far) * inverse) + 1):
+                    for cy in range(floor((y - far) * inverse), floor((y + far) * inverse) + 1):
+                        for cx in range(floor((x - far) * inverse), floor((x + far) * inverse) + 1):
+                            c = cell_at(cx, cy, cz, wrap, bits, coarse, first)
+                            number = add_range(ranges, number, start[c], start[c + 1])
+                found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+        for j in range(max(in_cells, i + 1), n):
+            if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
+                if found < end:
+                    pair_a[found], pair_b[found] = i, j
+                found += 1
+    count[tile] = found - begin
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_pairs(arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
+    """Fill the pairs of each tile; a count above the capacity tells that the tile did not fit."""
     for tile in prange(pairs.count.size):
-        k = 0
-        for i in range(tile * tile_size, min((tile + 1) * tile_size, n)):
-            if i < in_cells:
-                key = keys[arranged.order[i]]
-                level = 0
-                while key >= cells.first[level + 1]:
-                    level += 1
-                for j in range(i + 1, start[key + 1]):
-                    if may_touch(i, j, arranged, ignored, balls):
-                        k = add_pair(i, j, tile, capacity, k, pairs)
-                inverse = 1.0 / cells.width[level]
-                x, y, z, r = arranged.reach[i, 0], arranged.reach[i, 1], arranged.reach[i, 2], arranged.reach[i, 3]
-                ix, iy, iz = math.floor(x * inverse), math.floor(y * inverse), math.floor(z * inverse)
-                for neighbour in range(14, 27):  # the forward half of the 3 x 3 x 3 cells around this one
-                    c = cell_at(ix + neighbour % 3 - 1, iy + neighbour // 3 % 3 - 1, iz + neighbour // 9 - 1, level, cells)
-                    for j in range(start[c], start[c + 1]):
-                        if may_touch(i, j, arranged, ignored, balls):
-                            k = add_pair(i, j, tile, capacity, k, pairs)
-                for coarse in range(level):
-                    if cells.used[coarse] == 0:
-                        continue
-                    inverse = 1.0 / cells.width[coarse]
-                    far = r + 0.5 * cells.width[coarse]
-                    for cz in range(math.floor((z - far) * inverse), math.floor((z + far) * inverse) + 1):
-                        for cy in range(math.floor((y - far) * inverse), math.floor((y + far) * inverse) + 1):
-                            for cx in range(math.floor((x - far) * inverse), math.floor((x + far) * inverse) + 1):
-                                c = cell_at(cx, cy, cz, coarse, cells)
-                                for j in range(start[c], start[c + 1]):
-                                    if may_touch(i, j, arranged, ignored, balls):
-                                        k = add_pair(i, j, tile, capacity, k, pairs)
-            for j in range(max(in_cells, i + 1), n):
-                if may_touch_huge(i, j, arranged, ignored, balls):
-                    k = add_pair(i, j, tile, capacity, k, pairs)
-        close_tile(tile, k, pairs)
+        pairs_of_tile(np.int64(tile), arranged, cells, start, ignored, tile_size, capacity, balls, pairs)

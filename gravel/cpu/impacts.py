@@ -14,14 +14,16 @@ import math
 import numpy as np
 from numba import njit
 
+from gravel.cpu.threads import INNER
 from gravel.cpu.assemble import FRICTION_COLUMN, contact_responses, response_row
 from gravel.cpu.vectors import cross
+from gravel.state import MATERIAL
 
 RESTITUTION_COLUMN = 1  # of materials.PAIR_FIELDS
 ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def add_impulse(velocity, body, mass, inertia, spin, rx, ry, rz, px, py, pz):
     """Velocity row of a body after an impulse p at arm r."""
     v = velocity[body]
@@ -43,7 +45,7 @@ def add_impulse(velocity, body, mass, inertia, spin, rx, ry, rz, px, py, pz):
     v[6] += tz
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy", cache=True)
 def bounce(contacts, arranged, inertia, table, step, threshold, blow):
     """Let colliding pairs bounce; ``blow`` (c, 3) := the impulses of that on b. Returns the number of collisions."""
     velocity, collisions = arranged.velocity, 0
@@ -59,8 +61,9 @@ def bounce(contacts, arranged, inertia, table, step, threshold, blow):
                     blow[c, 0], blow[c, 1], blow[c, 2] = 0, 0, 0
                 elif not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
                     continue
-                values = table[arranged.material[a], arranged.material[b]]
-                if values[RESTITUTION_COLUMN] == 0.0:
+                i, j = arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL]
+                restitution = table[i, j, RESTITUTION_COLUMN]
+                if restitution == 0.0:
                     continue
                 nx, ny, nz = contacts.normal[c, 0], contacts.normal[c, 1], contacts.normal[c, 2]
                 ra, rb, va, vb = arranged.reach[a], arranged.reach[b], velocity[a], velocity[b]
@@ -72,7 +75,7 @@ def bounce(contacts, arranged, inertia, table, step, threshold, blow):
                 un = ux * nx + uy * ny + uz * nz
                 if un >= -threshold or contacts.gap[c] + step * un > 0.0:
                     continue
-                mass_a, mass_b = arranged.inverse_mass[a], arranged.inverse_mass[b]
+                mass_a, mass_b = arranged.mass[a, 0], arranged.mass[b, 0]
                 if inertia.size > 0:
                     mass = mass_a + mass_b
                     _, rt, _, _ = contact_responses(inertia, mass, a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
@@ -81,19 +84,19 @@ def bounce(contacts, arranged, inertia, table, step, threshold, blow):
                 else:
                     rn = mass_a + mass_b
                     arm_a, arm_b = ax * nx + ay * ny + az * nz, bx * nx + by * ny + bz * nz
-                    rt = rn + arm_a * arm_a * arranged.spin[a] + arm_b * arm_b * arranged.spin[b]
+                    rt = rn + arm_a * arm_a * arranged.mass[a, 1] + arm_b * arm_b * arranged.mass[b, 1]
                 tx, ty, tz = ux - un * nx, uy - un * ny, uz - un * nz
                 slip = math.sqrt(tx * tx + ty * ty + tz * tz)
-                pn = -(1.0 + values[RESTITUTION_COLUMN]) * un / rn
-                pt = min(slip / rt, values[FRICTION_COLUMN] * pn) / max(slip, 1e-30)
+                pn = -(1.0 + restitution) * un / rn
+                pt = min(slip / rt, table[i, j, FRICTION_COLUMN] * pn) / max(slip, 1e-30)
                 px, py, pz = pn * nx - pt * tx, pn * ny - pt * ty, pn * nz - pt * tz
-                add_impulse(velocity, a, mass_a, inertia, arranged.spin[a], ax, ay, az, -px, -py, -pz)
-                add_impulse(velocity, b, mass_b, inertia, arranged.spin[b], bx, by, bz, px, py, pz)
+                add_impulse(velocity, a, mass_a, inertia, arranged.mass[a, 1], ax, ay, az, -px, -py, -pz)
+                add_impulse(velocity, b, mass_b, inertia, arranged.mass[b, 1], bx, by, bz, px, py, pz)
                 blow[c, 0] += px
                 blow[c, 1] += py
                 blow[c, 2] += pz
-                touched_now[a] = arranged.movable[a]
-                touched_now[b] = arranged.movable[b]
+                touched_now[a] = arranged.tag[a, 3]
+                touched_now[b] = arranged.tag[b, 3]
                 again = True
                 collisions += 1
         touched = touched_now

@@ -11,72 +11,68 @@
 
 import math
 
+import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.bounds import CHUNK
+from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
-from gravel.state import MOVABLE
+from gravel.state import MOVABLE, STATUS
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def add_forces(order, arranged, bodies, forces, torques, gravity, step, velocity):
     """``velocity`` rows of the arranged bodies get gravity and the applied forces; ``forces`` may be empty."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
         for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
-            if not arranged.movable[i]:
+            if arranged.tag[i, 3] == 0:
                 continue
             for k in range(3):
                 velocity[i, k] += step * gravity[k]
             if forces.shape[0] > 0:
                 b = order[i]
                 for k in range(3):
-                    velocity[i, k] += step * forces[b, k] * bodies.inverse_mass[b]
+                    velocity[i, k] += step * forces[b, k] * bodies.inverse_mass[b, 0]
                 m = to_matrix(bodies.quaternion[b])
                 x, y, z = rotate_back(m, torques[b, 0], torques[b, 1], torques[b, 2])
-                j = bodies.inverse_inertia[b]
-                x, y, z = rotate(m, j[0] * x, j[1] * y, j[2] * z)
+                j = bodies.inverse_mass
+                x, y, z = rotate(m, j[b, 1] * x, j[b, 2] * y, j[b, 3] * z)
                 velocity[i, 4] += step * x
                 velocity[i, 5] += step * y
                 velocity[i, 6] += step * z
 
 
-@njit(nogil=True)
-def turn_about_axis(q, axis, angle):
-    """Turn a body by an angle about one of its own axes."""
-    x, y, z = rotate(to_matrix(q), 1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0)
-    turn(q, angle * x, angle * y, angle * z)
-
-
-@njit(nogil=True)
-def turn_freely(q, inverse_inertia, velocity, step):
-    """Turn a body with constant angular momentum L: axis by axis, the rate about axis k being (R^T L)_k / I_k."""
-    m = to_matrix(q)
-    x, y, z = rotate_back(m, velocity[4], velocity[5], velocity[6])
-    lx, ly, lz = rotate(m, x / inverse_inertia[0], y / inverse_inertia[1], z / inverse_inertia[2])
+@njit(**INNER)
+def turn_freely(quaternion, b, ix, iy, iz, wx, wy, wz, step):
+    """Turn body b with constant angular momentum L: axis by axis, the rate about axis k being (R^T L)_k / I_k."""
+    m = to_matrix(quaternion[b])
+    x, y, z = rotate_back(m, wx, wy, wz)
+    lx, ly, lz = rotate(m, x / ix, y / iy, z / iz)
     for stage in range(5):
         axis = stage if stage < 3 else 4 - stage
-        share = 1.0 if stage == 2 else 0.5
-        body = rotate_back(to_matrix(q), lx, ly, lz)
-        turn_about_axis(q, axis, share * step * body[axis] * inverse_inertia[axis])
+        m = to_matrix(quaternion[b])
+        body, inverse = rotate_back(m, lx, ly, lz), (ix, iy, iz)
+        angle = (1.0 if stage == 2 else 0.5) * step * body[axis] * inverse[axis]
+        turn(quaternion, b, angle * m[0][axis], angle * m[1][axis], angle * m[2][axis])
 
 
-@njit(nogil=True)
-def carry_momentum(before, after, inverse_inertia, velocity):
+@njit(**INNER)
+def carry_momentum(before, after, ix, iy, iz, wx, wy, wz):
     """Angular velocity of a body whose turn changes from matrix ``before`` to ``after`` while its momentum stays."""
-    x, y, z = rotate_back(before, velocity[4], velocity[5], velocity[6])
-    lx, ly, lz = rotate(before, x / inverse_inertia[0], y / inverse_inertia[1], z / inverse_inertia[2])
+    x, y, z = rotate_back(before, wx, wy, wz)
+    lx, ly, lz = rotate(before, x / ix, y / iy, z / iz)
     x, y, z = rotate_back(after, lx, ly, lz)
-    return rotate(after, x * inverse_inertia[0], y * inverse_inertia[1], z * inverse_inertia[2])
+    return rotate(after, x * ix, y * iy, z * iz)
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def inspect(order, bodies, moving, final, step, bounds, faults):
     """faults[chunk] := lowest id of a body that would get a velocity that is not finite or leave the bounds; -1: none."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
         fault = -1
         for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
             b = order[i]
-            if bodies.status[b] != MOVABLE:
+            if bodies.tag[b, STATUS] != MOVABLE:
                 continue
             sound = True
             for k in range(8):
@@ -89,34 +85,38 @@ def inspect(order, bodies, moving, final, step, bounds, faults):
         faults[chunk] = fault
 
 
-@njit(nogil=True)
-def commit_body(b, bodies, v, w, step):
-    """One body takes the step; returns its kinetic energy."""
-    j, q = bodies.inverse_inertia[b], bodies.quaternion[b]
-    for k in range(3):
-        bodies.position[b, k] += step * v[k]
-        bodies.velocity[b, k] = w[k]
-        bodies.velocity[b, 4 + k] = w[4 + k]
-    square = float(w[0]) ** 2 + float(w[1]) ** 2 + float(w[2]) ** 2
-    if j[0] == j[1] and j[1] == j[2]:
-        turn(q, step * v[4], step * v[5], step * v[6])
-        turning = (float(w[4]) ** 2 + float(w[5]) ** 2 + float(w[6]) ** 2) / j[0]
-    else:
-        before = to_matrix(q)
-        turn_freely(q, j, v, step)
-        x, y, z = carry_momentum(before, to_matrix(q), j, w)
-        bodies.velocity[b, 4], bodies.velocity[b, 5], bodies.velocity[b, 6] = x, y, z
-        x, y, z = rotate_back(to_matrix(q), x, y, z)
-        turning = x * x / j[0] + y * y / j[1] + z * z / j[2]
-    return 0.5 * (square / bodies.inverse_mass[b] + turning)
+@njit(**INNER)
+def commit_chunk(chunk, order, bodies, moving, final, step, energies):
+    position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
+    inverse_mass, tag = bodies.inverse_mass, bodies.tag
+    energy = 0.0
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+        b = order[i]
+        if tag[b, STATUS] != MOVABLE:
+            continue
+        ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
+        x, y, z = float(final[i, 4]), float(final[i, 5]), float(final[i, 6])
+        for k in range(3):
+            position[b, k] += step * moving[i, k]
+        if ix == iy and iy == iz:
+            turn(quaternion, b, step * moving[i, 4], step * moving[i, 5], step * moving[i, 6])
+            turning = (x * x + y * y + z * z) / ix
+        else:
+            before = to_matrix(quaternion[b])
+            turn_freely(quaternion, b, ix, iy, iz, float(moving[i, 4]), float(moving[i, 5]), float(moving[i, 6]), step)
+            after = to_matrix(quaternion[b])
+            x, y, z = carry_momentum(before, after, ix, iy, iz, x, y, z)
+            bx, by, bz = rotate_back(after, x, y, z)
+            turning = bx * bx / ix + by * by / iy + bz * bz / iz
+        velocity[b, 0], velocity[b, 1], velocity[b, 2] = final[i, 0], final[i, 1], final[i, 2]
+        velocity[b, 4], velocity[b, 5], velocity[b, 6] = x, y, z
+        square = float(final[i, 0]) ** 2 + float(final[i, 1]) ** 2 + float(final[i, 2]) ** 2
+        energy += 0.5 * (square / inverse_mass[b, 0] + turning)
+    energies[chunk] = energy
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def commit(order, bodies, moving, final, step, energies):
     """Poses advance with the ``moving`` velocities, the ``final`` ones are kept; kinetic energy of each chunk."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        energy = 0.0
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
-            if bodies.status[order[i]] == MOVABLE:
-                energy += commit_body(order[i], bodies, moving[i], final[i], step)
-        energies[chunk] = energy
+        commit_chunk(np.int64(chunk), order, bodies, moving, final, step, energies)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gravel.cpu.threads import INNER
+
 
 class JointRows(NamedTuple):
     body_a: np.ndarray  # (m,) velocity rows
@@ -25,7 +27,7 @@ def no_rows(real):
     return JointRows(np.empty(0, np.int32), np.empty(0, np.int32), np.empty((0, 12), real), np.empty((0, 12), real), *(np.empty(0, real) for _ in range(4)))
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def row_velocity(rows, k, velocity):
     a, b = 8 * rows.body_a[k], 8 * rows.body_b[k]
     u = rows.bias[k]
@@ -35,7 +37,7 @@ def row_velocity(rows, k, velocity):
     return u
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def push(rows, k, p, velocity):
     a, b = 8 * rows.body_a[k], 8 * rows.body_b[k]
     for c in range(3):
@@ -45,7 +47,7 @@ def push(rows, k, p, velocity):
         velocity[b + 4 + c] += rows.delta[k, 9 + c] * p
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy", cache=True)
 def sweep_joints(rows, impulse, velocity):
     """One Gauss-Seidel pass, in the order of the rows."""
     for k in range(rows.eta.size):
@@ -54,14 +56,14 @@ def sweep_joints(rows, impulse, velocity):
         impulse[k] = p
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy", cache=True)
 def apply_joints(rows, values, velocity):
     """velocity += M^-1 J^T values"""
     for k in range(rows.eta.size):
         push(rows, k, values[k], velocity)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy", cache=True)
 def joint_gradient(rows, velocity, values):
     """values := J v + b"""
     for k in range(rows.eta.size):

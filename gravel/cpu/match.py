@@ -9,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from gravel.cpu.bounds import CHUNK
+from gravel.cpu.threads import INNER, PARALLEL
+
 
 class Memory(NamedTuple):
     """Contacts of the last step, by body id."""
@@ -22,69 +25,80 @@ class Memory(NamedTuple):
     number: np.ndarray  # (bodies,) and how many
 
 
-@njit(nogil=True)
-def recall(memory, owner, a, b, feature):
+@njit(**INNER)
+def recall(owner, a, b, feature, old_a, old_b, old_feature, first, number):
     """Index of the remembered contact between ids a and b that ``owner`` found, or -1."""
-    if owner >= memory.first.size:
+    if owner >= first.size:
         return -1
-    for c in range(memory.first[owner], memory.first[owner] + memory.number[owner]):
-        if memory.feature[c] == feature:
-            if (memory.a[c] == a and memory.b[c] == b) or (memory.a[c] == b and memory.b[c] == a):
+    for c in range(first[owner], first[owner] + number[owner]):
+        if old_feature[c] == feature:
+            if (old_a[c] == a and old_b[c] == b) or (old_a[c] == b and old_b[c] == a):
                 return c
     return -1
 
 
-@njit(nogil=True)
-def match_contact(c, contacts, order, memory, impulse, torque):
-    a, b = order[contacts.a[c]], order[contacts.b[c]]
-    old = recall(memory, a, a, b, contacts.feature[c])
-    if old < 0:
-        old = recall(memory, b, a, b, contacts.feature[c])
-    sign = 0 if old < 0 else 1 if memory.a[old] == a else -1
-    for k in range(3):
-        impulse[c, k] = sign * memory.impulse[max(old, 0), k] if sign else 0
-        if torque.size > 0:
-            torque[c, k] = sign * memory.torque[max(old, 0), k] if sign else 0
+@njit(**INNER)
+def match_tile(tile, contacts, order, memory, impulse, torque):
+    contact_a, contact_b, feature, start, count = contacts.a, contacts.b, contacts.feature, contacts.start, contacts.count
+    old_a, old_b, old_feature, first, number = memory.a, memory.b, memory.feature, memory.first, memory.number
+    old_impulse, old_torque = memory.impulse, memory.torque
+    for c in range(start[tile], start[tile] + count[tile]):
+        a, b = order[contact_a[c]], order[contact_b[c]]
+        old = recall(a, a, b, feature[c], old_a, old_b, old_feature, first, number)
+        if old < 0:
+            old = recall(b, a, b, feature[c], old_a, old_b, old_feature, first, number)
+        for k in range(3):
+            impulse[c, k] = 0
+            if torque.size > 0:
+                torque[c, k] = 0
+        if old >= 0:
+            sign = 1 if old_a[old] == a else -1
+            for k in range(3):
+                impulse[c, k] = sign * old_impulse[old, k]
+                if torque.size > 0:
+                    torque[c, k] = sign * old_torque[old, k]
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def match_contacts(contacts, order, memory, impulse, torque):
     """``impulse`` (and ``torque``) := what the memory holds for each contact, else zero."""
     for tile in prange(contacts.count.size):
-        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            match_contact(c, contacts, order, memory, impulse, torque)
+        match_tile(np.int64(tile), contacts, order, memory, impulse, torque)
 
 
-@njit(nogil=True)
-def remember_contact(c, contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
-    memory.a[c], memory.b[c] = order[contacts.a[c]], order[contacts.b[c]]
-    memory.feature[c] = contacts.feature[c]
-    at = (slot[c] // width) * 3 * width + slot[c] % width
-    for k in range(3):
-        memory.impulse[c, k] = blocks_impulse[at + k * width]
-        if blocks_torque.size > 0:
-            memory.torque[c, k] = blocks_torque[at + k * width]
+@njit(**INNER)
+def remember_tile(tile, contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
+    contact_a, contact_b, feature, start, count = contacts.a, contacts.b, contacts.feature, contacts.start, contacts.count
+    new_a, new_b, new_feature, impulse, torque = memory.a, memory.b, memory.feature, memory.impulse, memory.torque
+    for c in range(start[tile], start[tile] + count[tile]):
+        new_a[c], new_b[c] = order[contact_a[c]], order[contact_b[c]]
+        new_feature[c] = feature[c]
+        at = (slot[c] // width) * 3 * width + slot[c] % width
+        for k in range(3):
+            impulse[c, k] = blocks_impulse[at + k * width]
+            if blocks_torque.size > 0:
+                torque[c, k] = blocks_torque[at + k * width]
 
 
-@njit(nogil=True)
-def remember_body(i, contacts, order, memory):
-    memory.first[order[i]] = contacts.first[i]
-    memory.number[order[i]] = contacts.number[i]
+@njit(**INNER)
+def remember_chunk(chunk, contacts, order, memory):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+        memory.first[order[i]] = contacts.first[i]
+        memory.number[order[i]] = contacts.number[i]
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def remember(contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
     """The memory := this step's contacts and the impulses that the solver left in its blocks."""
-    memory.number[:] = 0
+    for i in range(memory.number.size):
+        memory.number[i] = 0
     for tile in prange(contacts.count.size):
-        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            remember_contact(c, contacts, order, blocks_impulse, blocks_torque, slot, width, memory)
-    for chunk in prange((order.size + 4095) // 4096):
-        for i in range(chunk * 4096, min((chunk + 1) * 4096, order.size)):
-            remember_body(i, contacts, order, memory)
+        remember_tile(np.int64(tile), contacts, order, blocks_impulse, blocks_torque, slot, width, memory)
+    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+        remember_chunk(np.int64(chunk), contacts, order, memory)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy", cache=True)
 def deepest(contacts):
     """The largest penetration, m."""
     depth = 0.0

@@ -12,7 +12,7 @@ from gravel.cpu.blocks import WIDTH
 from gravel.cpu.cones import Cones, measure, project
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, error_model="numpy", cache=True)
 def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, passes):
     """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block."""
     for _ in range(passes):

@@ -10,7 +10,9 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu import pair_geometry as geometry
+from gravel.cpu.threads import INNER, PARALLEL
 from gravel.shapes import BOX, PLANE, SPHERE
+from gravel.state import SHAPE
 
 
 class Contacts(NamedTuple):
@@ -28,101 +30,117 @@ class Contacts(NamedTuple):
     number: np.ndarray  # (n + 1,) and how many
 
 
-@njit(nogil=True)
-def closing_speed(arranged, a, b, nx, ny, nz, x, y, z):
+@njit(**INNER)
+def closing_speed(velocity, reach, a, b, nx, ny, nz, x, y, z):
     """- d gap / dt at the point (x, y, z) from the centre of a."""
-    va, vb, ra, rb = arranged.velocity[a], arranged.velocity[b], arranged.reach[a], arranged.reach[b]
-    bx, by, bz = x + ra[0] - rb[0], y + ra[1] - rb[1], z + ra[2] - rb[2]
-    ux = vb[0] - va[0] + (vb[5] * bz - vb[6] * by) - (va[5] * z - va[6] * y)
-    uy = vb[1] - va[1] + (vb[6] * bx - vb[4] * bz) - (va[6] * x - va[4] * z)
-    uz = vb[2] - va[2] + (vb[4] * by - vb[5] * bx) - (va[4] * y - va[5] * x)
+    bx, by, bz = x + reach[a, 0] - reach[b, 0], y + reach[a, 1] - reach[b, 1], z + reach[a, 2] - reach[b, 2]
+    v = velocity
+    ux = v[b, 0] - v[a, 0] + (v[b, 5] * bz - v[b, 6] * by) - (v[a, 5] * z - v[a, 6] * y)
+    uy = v[b, 1] - v[a, 1] + (v[b, 6] * bx - v[b, 4] * bz) - (v[a, 6] * x - v[a, 4] * z)
+    uz = v[b, 2] - v[a, 2] + (v[b, 4] * by - v[b, 5] * bx) - (v[a, 4] * y - v[a, 5] * x)
     return -(ux * nx + uy * ny + uz * nz)
 
 
-@njit(nogil=True)
-def most_contacts(arranged, a, b):
-    """Upper bound of the contacts of a pair."""
-    return 1 if arranged.shape[a] == SPHERE or arranged.shape[b] == SPHERE else geometry.MOST_POINTS
+@njit(**INNER)
+def ball_contact(a, b, dx, dy, dz, extent, tag, quaternion, out, feature):
+    """Contact of a ball a with any b."""
+    if tag[b, SHAPE] == SPHERE:
+        return geometry.sphere_sphere(extent[a, 0], extent[b, 0], dx, dy, dz, out, feature)
+    if tag[b, SHAPE] == PLANE:
+        return geometry.sphere_plane(extent[a, 0], extent[b], dx, dy, dz, out, feature)
+    return geometry.sphere_box(extent[a, 0], extent[b], quaternion[b], dx, dy, dz, out, feature)
 
 
-@njit(nogil=True)
-def keep_contact(contacts, c, a, b, feature, nx, ny, nz, x, y, z, gap):
-    contacts.a[c], contacts.b[c], contacts.feature[c] = a, b, feature
-    contacts.normal[c, 0], contacts.normal[c, 1], contacts.normal[c, 2] = nx, ny, nz
-    contacts.arm[c, 0], contacts.arm[c, 1], contacts.arm[c, 2] = x, y, z
-    contacts.gap[c] = gap
+@njit(**INNER)
+def any_contact(a, b, dx, dy, dz, extent, tag, quaternion, out, feature):
+    """Contacts of any pair, the kind of a not above that of b: the table of pair functions."""
+    if tag[a, SHAPE] == SPHERE:
+        return ball_contact(a, b, dx, dy, dz, extent, tag, quaternion, out, feature)
+    limit = extent[a, 3] + extent[b, 3]
+    if tag[b, SHAPE] == BOX:
+        return geometry.box_box(extent[a], quaternion[a], extent[b], quaternion[b], dx, dy, dz, limit, out, feature)
+    if tag[b, SHAPE] == PLANE:
+        return geometry.box_plane(extent[a], quaternion[a], extent[b], dx, dy, dz, limit, out, feature)
+    return 0
 
 
-@njit(nogil=True)
-def close_body(contacts, i, first, end):
-    contacts.first[i], contacts.number[i] = first, end - first
+@njit(**INNER)
+def bound_of_tile(tile, pairs, capacity, tag, boxes):
+    """An upper bound of the tile's contacts."""
+    if not boxes:
+        return pairs.count[tile]
+    bound = 0
+    for k in range(tile * capacity, tile * capacity + pairs.count[tile]):
+        ball = tag[pairs.a[k], SHAPE] == SPHERE or tag[pairs.b[k], SHAPE] == SPHERE
+        bound += 1 if ball else geometry.MOST_POINTS
+    return bound
 
 
-@njit(nogil=True)
-def close_tile(contacts, tile, end):
-    contacts.count[tile] = end - contacts.start[tile]
+@njit(**INNER)
+def make_room(pairs, capacity, tag, boxes, contacts):
+    """Give each tile its range of contacts; returns how many there may be at most."""
+    total = 0
+    for tile in range(pairs.count.size):
+        contacts.start[tile] = total
+        total += bound_of_tile(tile, pairs, capacity, tag, boxes)
+    return total
 
 
-def make_narrow_phase(boxes):
-    """The kernel; ``boxes`` says whether pairs without a ball occur. Without them their functions are not compiled."""
+def make_narrow_phase(pair_contacts):
+    """The work on one tile, for a table of pair functions."""
 
-    @njit(parallel=True, nogil=True, cache=True)
-    def find_contacts(pairs, pair_capacity, arranged, tile_size, margin, step, contacts):
-        """Fill the contacts; returns how many there may be at most, and does nothing else if that is too many."""
-        tiles = pairs.count.size
-        for tile in prange(tiles):
-            bound = pairs.count[tile]
-            if boxes:
-                bound = 0
-                for k in range(tile * pair_capacity, tile * pair_capacity + pairs.count[tile]):
-                    bound += most_contacts(arranged, pairs.a[k], pairs.b[k])
-            close_tile(contacts, tile, contacts.start[tile] + bound)
-        total = 0
-        for tile in range(tiles):
-            contacts.start[tile] = total
-            total += contacts.count[tile]
-        if total > contacts.a.size:
-            return total
-        for tile in prange(tiles):
-            out, feature = np.empty((geometry.MOST_POINTS, 7)), np.empty(geometry.MOST_POINTS, np.int32)
-            c, k = contacts.start[tile], tile * pair_capacity
-            last_pair = k + pairs.count[tile]
-            for i in range(tile * tile_size, min((tile + 1) * tile_size, arranged.order.size)):
-                first = c
-                while k < last_pair and pairs.a[k] == i:
-                    a, b = pairs.a[k], pairs.b[k]
-                    k += 1
-                    if arranged.shape[a] > arranged.shape[b]:
-                        a, b = b, a
-                    ra, rb, size_a, size_b = arranged.reach[a], arranged.reach[b], arranged.size[a], arranged.size[b]
-                    dx, dy, dz = rb[0] - ra[0], rb[1] - ra[1], rb[2] - ra[2]
-                    near = margin.absolute
-                    near += margin.share * (ra[3] - arranged.slack[a]) if arranged.movable[a] else 0.0
-                    near += margin.share * (rb[3] - arranged.slack[b]) if arranged.movable[b] else 0.0
-                    limit = arranged.slack[a] + arranged.slack[b]
-                    kind_a, kind_b = arranged.shape[a], arranged.shape[b]
-                    if kind_a == SPHERE and kind_b == SPHERE:
-                        found = geometry.sphere_sphere(size_a[0], size_b[0], dx, dy, dz, out, feature)
-                    elif kind_a == SPHERE and kind_b == PLANE:
-                        found = geometry.sphere_plane(size_a[0], size_b, dx, dy, dz, out, feature)
-                    elif kind_a == SPHERE:
-                        found = geometry.sphere_box(size_a[0], size_b, arranged.quaternion[b], dx, dy, dz, out, feature)
-                    else:
-                        found = 0
-                        if boxes:
-                            if kind_b == PLANE:
-                                found = geometry.box_plane(size_a, arranged.quaternion[a], size_b, dx, dy, dz, limit, out, feature)
-                            elif kind_b == BOX:
-                                found = geometry.box_box(
-                                    size_a, arranged.quaternion[a], size_b, arranged.quaternion[b], dx, dy, dz, limit, out, feature
-                                )
-                    for p in range(found):
-                        nx, ny, nz, x, y, z, gap = out[p, 0], out[p, 1], out[p, 2], out[p, 3], out[p, 4], out[p, 5], out[p, 6]
-                        if gap <= near or gap <= near + step * closing_speed(arranged, a, b, nx, ny, nz, x, y, z):
-                            keep_contact(contacts, c, a, b, feature[p], nx, ny, nz, x, y, z, gap)
-                            c += 1
-                close_body(contacts, i, first, c)
-            close_tile(contacts, tile, c)
-        return total
+    @njit(**INNER)
+    def contacts_of_tile(tile, pairs, capacity, arranged, tile_size, margin, step, contacts):
+        pair_a, pair_b, velocity = pairs.a, pairs.b, arranged.velocity
+        reach, extent, tag, quaternion = arranged.reach, arranged.extent, arranged.tag, arranged.quaternion
+        contact_a, contact_b, features, gaps = contacts.a, contacts.b, contacts.feature, contacts.gap
+        normal, arm, first, number = contacts.normal, contacts.arm, contacts.first, contacts.number
+        out, feature = np.empty((geometry.MOST_POINTS, 7)), np.empty(geometry.MOST_POINTS, np.int32)
+        c, k = contacts.start[tile], tile * capacity
+        last_pair = k + pairs.count[tile]
+        for i in range(tile * tile_size, min((tile + 1) * tile_size, arranged.order.size)):
+            first[i] = c
+            while k < last_pair and pair_a[k] == i:
+                a, b = pair_a[k], pair_b[k]
+                k += 1
+                if tag[a, SHAPE] > tag[b, SHAPE]:
+                    a, b = b, a
+                dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
+                near = margin.absolute
+                near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, 3] else 0.0
+                near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, 3] else 0.0
+                for p in range(pair_contacts(a, b, dx, dy, dz, extent, tag, quaternion, out, feature)):
+                    nx, ny, nz, x, y, z, gap = out[p, 0], out[p, 1], out[p, 2], out[p, 3], out[p, 4], out[p, 5], out[p, 6]
+                    if gap <= near or gap <= near + step * closing_speed(velocity, reach, a, b, nx, ny, nz, x, y, z):
+                        contact_a[c], contact_b[c], features[c], gaps[c] = a, b, feature[p], gap
+                        normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
+                        arm[c, 0], arm[c, 1], arm[c, 2] = x, y, z
+                        c += 1
+            number[i] = c - first[i]
+        contacts.count[tile] = c - contacts.start[tile]
 
-    return find_contacts
+    return contacts_of_tile
+
+
+ball_contacts_of_tile = make_narrow_phase(ball_contact)
+any_contacts_of_tile = make_narrow_phase(any_contact)
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_ball_contacts(pairs, capacity, arranged, tile_size, margin, step, contacts):
+    """Fill the contacts where each pair has a ball; returns how many there may be, and only that if there is no room."""
+    total = make_room(pairs, capacity, arranged.tag, False, contacts)
+    if total <= contacts.a.size:
+        for tile in prange(pairs.count.size):
+            ball_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, tile_size, margin, step, contacts)
+    return total
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_any_contacts(pairs, capacity, arranged, tile_size, margin, step, contacts):
+    """The same for all pairs. A driver of its own, so that scenes of balls need not compile what boxes do."""
+    total = make_room(pairs, capacity, arranged.tag, True, contacts)
+    if total <= contacts.a.size:
+        for tile in prange(pairs.count.size):
+            any_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, tile_size, margin, step, contacts)
+    return total

@@ -16,14 +16,14 @@ from gravel.cpu.vectors import cross, rotate, rotate_back, to_matrix
 MOST_POINTS = 8  # of one pair
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def write_contact(out, feature, k, name, nx, ny, nz, x, y, z, gap):
     out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4], out[k, 5], out[k, 6] = nx, ny, nz, x, y, z, gap
     feature[k] = name
     return k + 1
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def sphere_sphere(radius_a, radius_b, dx, dy, dz, out, feature):
     distance = math.sqrt(dx * dx + dy * dy + dz * dz)
     if distance > 0.0:
@@ -35,7 +35,7 @@ def sphere_sphere(radius_a, radius_b, dx, dy, dz, out, feature):
     return write_contact(out, feature, 0, 0, nx, ny, nz, arm * nx, arm * ny, arm * nz, gap)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def sphere_plane(radius, normal, dx, dy, dz, out, feature):
     nx, ny, nz = normal[0], normal[1], normal[2]
     gap = -(dx * nx + dy * ny + dz * nz) - radius
@@ -43,7 +43,7 @@ def sphere_plane(radius, normal, dx, dy, dz, out, feature):
     return write_contact(out, feature, 0, 0, -nx, -ny, -nz, -arm * nx, -arm * ny, -arm * nz, gap)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def sphere_box(radius, half, quaternion, dx, dy, dz, out, feature):
     m = to_matrix(quaternion)
     x, y, z = rotate_back(m, -dx, -dy, -dz)  # the ball's centre in the box frame
@@ -67,7 +67,7 @@ def sphere_box(radius, half, quaternion, dx, dy, dz, out, feature):
     return write_contact(out, feature, 0, 0, nx, ny, nz, arm * nx, arm * ny, arm * nz, gap)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def box_plane(half, quaternion, normal, dx, dy, dz, limit, out, feature):
     """The corners of the box near the plane."""
     m = to_matrix(quaternion)
@@ -85,19 +85,19 @@ def box_plane(half, quaternion, normal, dx, dy, dz, limit, out, feature):
     return k
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def column(m, k):
     return m[0][k], m[1][k], m[2][k]
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def extent_along(m, half, nx, ny, nz):
     """Half the width of a box along a direction."""
     x, y, z = rotate_back(m, nx, ny, nz)
     return abs(x) * half[0] + abs(y) * half[1] + abs(z) * half[2]
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def box_box(half_a, quaternion_a, half_b, quaternion_b, dx, dy, dz, limit, out, feature):
     """Separating axes, then the incident face clipped to the reference face, or the nearest points of two edges."""
     ma, mb = to_matrix(quaternion_a), to_matrix(quaternion_b)
@@ -137,7 +137,7 @@ def box_box(half_a, quaternion_a, half_b, quaternion_b, dx, dy, dz, limit, out, 
     return clip_faces(mb, half_b, ma, half_a, axis - 3, dx, dy, dz, 0.0, 0.0, 0.0, -bx, -by, -bz, -1.0, limit, axis * 256, out, feature)
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def edge_edge(ma, half_a, mb, half_b, i, j, dx, dy, dz, nx, ny, nz, gap, out, feature):
     """One contact between the two edges that face each other along n."""
     x, y, z = rotate_back(ma, nx, ny, nz)
@@ -164,7 +164,7 @@ def edge_edge(ma, half_a, mb, half_b, i, j, dx, dy, dz, nx, ny, nz, gap, out, fe
     )
 
 
-@njit(nogil=True)
+@njit(nogil=True, error_model="numpy")
 def clip_faces(mr, half_r, mi, half_i, axis, rx, ry, rz, ix, iy, iz, nx, ny, nz, flip, limit, name, out, feature):
     """Contacts of a reference face (box r at (rx, ry, rz), axis, outward normal n) with the other box's facing face.
 

@@ -7,11 +7,13 @@ The work is cut into chunks of fixed size, so the result and the rounding of not
 import numpy as np
 from numba import njit, prange
 
+from gravel.cpu.threads import INNER, PARALLEL
+
 CHUNK = 16384
 BITS = 12
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def insertion_sort(keys, order):
     for i in range(keys.size):
         k = i
@@ -21,7 +23,7 @@ def insertion_sort(keys, order):
         order[k] = i
 
 
-@njit(parallel=True, nogil=True, cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def radix_sort(keys, largest, order, spare):
     """``order`` := stable sorting permutation of keys, all <= largest; ``spare`` is scratch of the same size."""
     n = keys.size

@@ -2,12 +2,22 @@
 
 ``omp`` starts a parallel region in a few microseconds, where Numba's other layers take a hundred times as long: the solver
 starts hundreds of regions a step. It needs libgomp, which Linux brings; without it the engine runs, more slowly.
+
+Kernels come in two parts: a plain function for one tile or chunk, and a driver of a few lines that runs it for all of them
+in parallel. Numba drops writes to arrays inside named tuples when they stand in the parallel loop itself.
 """
 
 import os
 import warnings
 
 import numba
+
+
+# Loops run in parallel only where they say so (prange); array expressions do not. That more than halves the compile time.
+PARALLEL = {name: name == "prange" for name in ("comprehension", "prange", "numpy", "inplace_binop", "reduction", "setitem", "stencil", "fusion")}
+
+# Functions that only other compiled functions call need no entry for Python: that saves a tenth of the compile time.
+INNER = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def choose_layer():

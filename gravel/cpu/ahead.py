@@ -1,0 +1,121 @@
+"""Compile ahead: the first run of a kind of scene compiles its kernels on two cores instead of one.
+
+The step meets its kernels from the first stage to the last and compiles each when it gets there. Meanwhile a second process
+compiles them from the last to the first, into the cache that both share; where they meet, the rest is already there. The
+second process learns which kernels and types the step will need from a dry step: the engine runs through its stages with
+kernels that only take note of their arguments.
+"""
+
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+
+import numba
+
+from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, match, narrow, sort, tiles
+from gravel.cpu.blocks import APPLY, MEASURE, RELAX, SWEEP
+
+# What a kernel that does nothing must answer for the stages to go on.
+ANSWERS = {"plan_cells": 1, "find_ball_contacts": 0, "find_any_contacts": 0, "bounce": 0, "plan_blocks": (1, 1), "deepest": 0.0}
+
+
+def marker(features):
+    """The file that tells that the kernels for these features are compiled, or None where there is no cache to share."""
+    try:
+        cache = pathlib.Path(grid.find_pairs._cache.cache_path)
+        cache.mkdir(parents=True, exist_ok=True)
+    except (AttributeError, OSError):
+        return None
+    if not os.access(cache, os.W_OK):
+        return None
+    sources = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    content = "|".join(f"{p.name}:{p.stat().st_mtime_ns}" for p in sources) + numba.__version__ + features
+    return cache / f"gravel-{hashlib.sha256(content.encode()).hexdigest()[:16]}.compiled"
+
+
+def features_of(simulation):
+    """What decides which kernels a scene needs, in one word."""
+    bodies, table = simulation.bodies, simulation.rules.table
+    words = [
+        simulation.precision,
+        "balls" if engine.only_balls(bodies) else "any",
+        "rolling" if (table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0).any() else "plain",
+        "bouncy" if (table[..., impacts.RESTITUTION_COLUMN] > 0).any() else "dead",
+        "tiles" if bodies.count > engine.tile_size(bodies.count) else "tile",
+    ]
+    return "-".join(words)
+
+
+def start(simulation):
+    """Start the second process unless the kernels are compiled already; True if it was started."""
+    features = features_of(simulation)
+    done = marker(features)
+    if done is None or done.exists() or simulation.broad_phase != "grid" or os.cpu_count() < 2:
+        return False
+    environment = {**os.environ, "GRAVEL_COMPILING": "1"}
+    command = [sys.executable, "-c", "import sys; from gravel.cpu import ahead; ahead.compile_backwards(sys.argv[1])", features]
+    try:
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    except OSError:
+        return False
+    return True
+
+
+class Recorder:
+    """Stands in for a kernel: takes note of its arguments' types."""
+
+    def __init__(self, kernel, calls):
+        self.kernel, self.calls = kernel, calls
+
+    def __call__(self, *arguments):
+        self.calls.append((self.kernel, tuple(numba.typeof(a) for a in arguments)))
+        return ANSWERS.get(self.kernel.py_func.__name__)
+
+
+def compile_backwards(features):
+    """Compile what a step of a scene with these features needs, from the last kernel to the first."""
+    done = marker(features)
+    for kernel, types in reversed(_dry_step(features)):
+        kernel.compile(types)
+    done.touch()
+
+
+def _dry_step(features):
+    """Kernels and argument types of a step, in its order."""
+    simulation = _tiny(features)
+    calls = []
+    for module in (bounds, grid, sort, narrow, match, impacts, integrate, tiles, assemble):
+        for name, value in list(vars(module).items()):
+            if isinstance(value, numba.core.dispatcher.Dispatcher) and value._cache.__class__.__name__ != "NullCache":
+                setattr(module, name, Recorder(value, calls))
+    make, parallel = block_problem.kernel, features.endswith("tiles")
+    block_problem.kernel = lambda job, general, rolling, threads: Recorder(make(job, general, rolling, parallel), calls)
+    work = simulation.engine
+    work.find_bounds(simulation.bodies, simulation.rules)
+    work.find_pairs()
+    work.find_contacts()
+    work.match(True)
+    work.bounce()
+    work.add_forces(simulation._forces, simulation._torques)
+    problem = work.assemble()
+    problem.number = 1
+    for job in (APPLY, SWEEP, MEASURE, RELAX):
+        problem.run(job, problem.nothing)
+    work.keep_moving_velocity()
+    work.faulty_body(simulation.world)
+    work.commit()
+    return calls
+
+
+def _tiny(features):
+    """A scene of two bodies with these features."""
+    from gravel import Box, Material, Plane, Scene, Simulation, Sphere
+
+    precision, shapes, rolling, bouncy, _ = features.split("-")
+    material = Material(rolling_friction=float(rolling == "rolling"), restitution=float(bouncy == "bouncy"))
+    scene = Scene()
+    scene.add_body(Plane(), material=material, fixed=True)
+    scene.add_body(Sphere(1.0) if shapes == "balls" else Box((1, 1, 1)), (0, 0, 5), material)
+    return Simulation(scene, dt=1e-3, precision=precision)
