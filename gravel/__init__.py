@@ -5,6 +5,7 @@
 """
 
 from gravel.contacts import ContactTable, find_contacts
+from gravel.io.fclib import load_fclib
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
 from gravel.problem import ConeProblem, Solution

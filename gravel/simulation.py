@@ -321,10 +321,10 @@ class Simulation:
         save(self, path)
 
     @staticmethod
-    def load(path, threads=None):
+    def load(path, threads=None, motions=None):
         from gravel.io.checkpoint import load
 
-        return load(path, threads)
+        return load(path, threads, motions)
 
 
 class _Lap:

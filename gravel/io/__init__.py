@@ -1,0 +1,1 @@
+"""Files: results (VTKHDF), checkpoints, friction-contact problems (FCLIB)."""

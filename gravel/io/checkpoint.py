@@ -1,0 +1,137 @@
+"""Checkpoints: everything that a bitwise continuation needs, in one HDF5 file.
+
+Written to a temporary file and renamed, so that a killed run leaves the last good one. A format version and a checksum of
+all arrays are kept; a file that is foreign, truncated or of another version is refused with the reason.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import pathlib
+
+import h5py
+import numpy as np
+
+from gravel.cpu.match import Memory
+from gravel.io.vtkhdf import check_writable
+from gravel.materials import Material
+from gravel.motion import ConstantVelocity, Oscillation
+from gravel.scene import Scene
+from gravel.solvers import SOLVERS
+from gravel.state import FIELDS, Bodies
+
+VERSION = 1
+SETTINGS = (
+    "dt", "broad_phase", "device", "precision", "friction", "margin", "recovery", "recovery_speed", "relaxation",
+    "warm_start", "restitution_threshold",
+)
+MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
+
+
+def save(simulation, path):
+    """Write a checkpoint of a simulation."""
+    path = check_writable(path)
+    arrays = {f"bodies/{f.name}": getattr(simulation.bodies, f.name) for f in FIELDS}
+    arrays.update({f"memory/{name}": array for name, array in simulation.engine.memory._asdict().items()})
+    arrays.update(forces=simulation._forces, torques=simulation._torques, world=simulation.world, gravity=simulation.gravity, ignored=simulation.ignored)
+    temporary = path.with_name(path.name + ".part")
+    try:
+        with h5py.File(temporary, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+            file.attrs["gravel_checkpoint"] = VERSION
+            file.attrs["description"] = json.dumps(_description(simulation))
+            file.attrs["checksum"] = _checksum(file)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path, threads=None, motions=None):
+    """The simulation that a checkpoint holds. ``motions`` (body -> function) gives back those that were Python functions."""
+    from gravel.simulation import Simulation
+
+    with _open(path) as file:
+        about = json.loads(file.attrs["description"])
+        scene = Scene(file["gravity"][:])
+        scene.bodies = Bodies()
+        scene.bodies.append({f.name: file[f"bodies/{f.name}"][:] for f in FIELDS})
+        scene.materials = [Material(**m) for m in about["materials"]]
+        scene.pairs = {tuple(pair): values for pair, values in about["pairs"]}
+        scene.ignored = file["ignored"][:]
+        solver = SOLVERS[about["solver"][0]](**about["solver"][1])
+        settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
+        simulation = Simulation(scene, solver=solver, threads=threads, bounds=file["world"][:], **settings)
+        simulation._forces, simulation._torques = file["forces"][:], file["torques"][:]
+        simulation.engine.memory = Memory(*(file[f"memory/{name}"][:] for name in Memory._fields))
+    simulation.steps, simulation.start_time = about["steps"], about["start_time"]
+    for body, kind, values, position, quaternion, since in about["motions"]:
+        simulation.motions[body] = _motion(body, kind, values, motions or {})
+        simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
+    return simulation
+
+
+def _description(simulation):
+    solver = next(name for name, kind in SOLVERS.items() if kind is type(simulation.solver))
+    settings = {name: getattr(simulation, name) for name in SETTINGS}
+    motions = []
+    for body, motion in simulation.motions.items():
+        kind = type(motion).__name__ if type(motion).__name__ in MOTIONS else "function"
+        values = {} if kind == "function" else {k: np.asarray(v).tolist() for k, v in dataclasses.asdict(motion).items()}
+        position, quaternion, since = simulation.motion_starts[body]
+        motions.append([body, kind, values, position.tolist(), quaternion.tolist(), since])
+    return {
+        "settings": {name: "inf" if value == math.inf else value for name, value in settings.items()},
+        "solver": [solver, dataclasses.asdict(simulation.solver)],
+        "materials": [dataclasses.asdict(m) for m in simulation.materials],
+        "pairs": [[list(pair), values] for pair, values in simulation.pairs.items()],
+        "motions": motions,
+        "steps": simulation.steps,
+        "start_time": simulation.start_time,
+    }
+
+
+def _motion(body, kind, values, given):
+    if kind in MOTIONS:
+        return MOTIONS[kind](**values)
+    if body not in given:
+        raise ValueError(f"the motion of body {body} was a Python function, which a file cannot hold; pass motions={{{body}: function}}")
+    return given[body]
+
+
+def _open(path):
+    path = pathlib.Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no checkpoint {path}")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{path} is truncated or not a checkpoint: {error}") from None
+    reason = None
+    if "gravel_checkpoint" not in file.attrs:
+        reason = f"{path} is not a checkpoint of gravel"
+    elif file.attrs["gravel_checkpoint"] != VERSION:
+        reason = f"{path} has checkpoint version {file.attrs['gravel_checkpoint']}, this gravel reads version {VERSION}"
+    else:
+        try:
+            if file.attrs["checksum"] != _checksum(file):
+                reason = f"{path} is damaged: its checksum does not fit its content"
+        except (OSError, KeyError) as error:
+            reason = f"{path} is truncated: {error}"
+    if reason:
+        file.close()
+        raise ValueError(reason)
+    return file
+
+
+def _checksum(file):
+    """SHA-256 of the description and all arrays, in the order of their names."""
+    digest = hashlib.sha256(file.attrs["description"].encode())
+    names = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    for name in sorted(names):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(file[name][()]).tobytes())
+    return digest.hexdigest()

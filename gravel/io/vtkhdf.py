@@ -1,0 +1,186 @@
+"""Results as a VTKHDF time series: one HDF5 file that ParaView, PyVista and h5py open.
+
+Each frame is a cloud of points, one per body that is there and has a size, with point data (id, velocity, radius, shape,
+extent, quaternion, material). Beside the group ``VTKHDF`` the file holds ``gravel``: planes, and the step reports over time.
+The file is flushed after every frame, so that what was written before a stop can be read.
+"""
+
+import os
+import pathlib
+
+import h5py
+import numpy as np
+
+from gravel.shapes import PLANE
+from gravel.state import MATERIAL, REMOVED, SHAPE
+
+POINT_DATA = {
+    "id": ((), "i4"),
+    "velocity": ((3,), "f4"),
+    "angular_velocity": ((3,), "f4"),
+    "radius": ((), "f4"),  # of the ball around the body
+    "shape": ((), "i4"),
+    "extent": ((3,), "f4"),
+    "quaternion": ((4,), "f4"),
+    "material": ((), "i4"),
+}
+REPORT_FIELDS = ("time", "contacts", "iterations", "residual", "residual_rms", "converged", "max_penetration", "kinetic_energy")
+
+
+def check_writable(path):
+    """Refuse a path that a file cannot be written to, before any work is done."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"output {path} is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"output {path} cannot be written: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise PermissionError(f"output {path} cannot be written: no permission")
+    return path
+
+
+class ResultWriter:
+    """Writes frames of a simulation; use it with ``with``."""
+
+    def __init__(self, path, simulation):
+        self.path = check_writable(path)
+        self.file = h5py.File(path, "w")
+        self.simulation = simulation
+        root = self.file.create_group("VTKHDF")
+        root.attrs["Version"] = np.array([2, 0], "i8")
+        root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", len("PolyData")))
+        self._grow(root, "Points", (3,), "f4")
+        self._grow(root, "NumberOfPoints", (), "i8")
+        for kind in ("Vertices", "Lines", "Polygons", "Strips"):
+            group = root.create_group(kind)
+            for name in ("NumberOfConnectivityIds", "NumberOfCells", "Offsets", "Connectivity"):
+                self._grow(group, name, (), "i8")
+        data, steps = root.create_group("PointData"), root.create_group("Steps")
+        steps.attrs["NSteps"] = 0
+        self._grow(steps, "Values", (), "f8")
+        for name in ("PartOffsets", "NumberOfParts", "PointOffsets"):
+            self._grow(steps, name, (), "i8")
+        for name in ("CellOffsets", "ConnectivityIdOffsets"):
+            self._grow(steps, name, (4,), "i8")
+        offsets = steps.create_group("PointDataOffsets")
+        for name, (shape, dtype) in POINT_DATA.items():
+            self._grow(data, name, shape, dtype)
+            self._grow(offsets, name, (), "i8")
+        self.root = root
+        self.reports = []
+        self.cells_before = self.cells = 0
+        own = self.file.create_group("gravel")
+        for name in REPORT_FIELDS:
+            self._grow(own, name, (), "f8")
+        own.attrs["dt"] = simulation.dt
+        own.attrs["solver"] = simulation.solver.describe()
+        self._write_planes(own)
+
+    def _grow(self, group, name, shape, dtype):
+        return group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(16384, *shape))
+
+    def _append(self, group, name, values):
+        data = group[name]
+        values = np.asarray(values, data.dtype).reshape(-1, *data.shape[1:])
+        data.resize(len(data) + len(values), axis=0)
+        data[len(data) - len(values) :] = values
+
+    def _write_planes(self, own):
+        bodies = self.simulation.bodies
+        planes = (bodies.shape == PLANE) & (bodies.status != REMOVED)
+        own["plane_position"], own["plane_normal"] = bodies.position[planes], bodies.extent[planes, :3]
+
+    def observe(self, report):
+        """Take a step's report into the record."""
+        self.reports.append([getattr(report, name) for name in REPORT_FIELDS])
+
+    def write_frame(self):
+        """The present state becomes one more frame."""
+        bodies, root, steps = self.simulation.bodies, self.root, self.root["Steps"]
+        shown = np.flatnonzero((bodies.status != REMOVED) & (bodies.shape != PLANE))
+        n, before = len(shown), len(root["Points"])
+        frame = int(steps.attrs["NSteps"])
+        parts = root["NumberOfPoints"]
+        if frame == 0 or int(parts[-1]) != n:  # another number of bodies: a new set of cells, which later frames share
+            self.cells_before, self.cells = self.cells_before + self.cells, n
+            self._append(root, "NumberOfPoints", [n])
+            for kind in ("Vertices", "Lines", "Polygons", "Strips"):
+                count = n if kind == "Vertices" else 0
+                for name, values in (("NumberOfConnectivityIds", [count]), ("NumberOfCells", [count]), ("Offsets", np.arange(count + 1)), ("Connectivity", np.arange(count))):
+                    self._append(root[kind], name, values)
+        self._append(root, "Points", bodies.position[shown])
+        values = {
+            "id": shown,
+            "velocity": bodies.velocity[shown, :3],
+            "angular_velocity": bodies.velocity[shown, 4:7],
+            "radius": bodies.extent[shown, 3],
+            "shape": bodies.tag[shown, SHAPE],
+            "extent": bodies.extent[shown, :3],
+            "quaternion": bodies.quaternion[shown],
+            "material": bodies.tag[shown, MATERIAL],
+        }
+        for name in POINT_DATA:
+            self._append(root["PointData"], name, values[name])
+            self._append(steps["PointDataOffsets"], name, [before])
+        self._append(steps, "Values", [self.simulation.time])
+        self._append(steps, "PartOffsets", [len(parts) - 1])
+        self._append(steps, "NumberOfParts", [1])
+        self._append(steps, "PointOffsets", [before])
+        for name in ("CellOffsets", "ConnectivityIdOffsets"):
+            self._append(steps, name, [[self.cells_before, 0, 0, 0]])
+        steps.attrs["NSteps"] = frame + 1
+        self._flush_reports()
+
+    def _flush_reports(self):
+        columns = np.array(self.reports, float).reshape(-1, len(REPORT_FIELDS))
+        for k, name in enumerate(REPORT_FIELDS):
+            self._append(self.file["gravel"], name, columns[:, k])
+        self.reports.clear()
+        self.file.flush()
+
+    def close(self):
+        if self.file:
+            self._flush_reports()
+            self.file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def open_result(path):
+    """An open result file; refuses what is not one with a clear sentence."""
+    path = pathlib.Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no result file {path}")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{path} is not a result file of gravel: {error}") from None
+    if "VTKHDF" not in file or "gravel" not in file:
+        file.close()
+        raise ValueError(f"{path} is not a result file of gravel: it has no group VTKHDF or gravel")
+    return file
+
+
+def read_frame(path, frame=-1):
+    """One frame as a dict of arrays: time, position and the point data; negative frames count from the end."""
+    with open_result(path) as file:
+        root = file["VTKHDF"]
+        steps = root["Steps"]
+        count = int(steps.attrs["NSteps"])
+        if not -count <= frame < count:
+            raise ValueError(f"frame must be from {-count} to {count - 1} for {path}, not {frame}")
+        frame %= count
+        first, n = int(steps["PointOffsets"][frame]), int(root["NumberOfPoints"][steps["PartOffsets"][frame]])
+        data = {name: root["PointData"][name][first : first + n] for name in POINT_DATA}
+        planes = {name: file["gravel"][name][:] for name in ("plane_position", "plane_normal")}
+        return {"time": float(steps["Values"][frame]), "position": root["Points"][first : first + n], **data, **planes}
+
+
+def read_reports(path):
+    """The step reports of a run as arrays by name."""
+    with open_result(path) as file:
+        return {name: file["gravel"][name][:] for name in REPORT_FIELDS}

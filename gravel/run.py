@@ -1,0 +1,119 @@
+"""The run: many steps, with files, a progress bar and observers around them."""
+
+import math
+import time
+from dataclasses import dataclass
+
+from tqdm import tqdm
+
+from gravel import checks
+from gravel.io.checkpoint import save as save_checkpoint
+from gravel.io.vtkhdf import ResultWriter, check_writable
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """How a run went."""
+
+    steps: int
+    time: float  # s, simulated time reached
+    seconds: float  # of wall clock
+    contacts: int  # in the last step
+    residual: float  # m/s, worst of all steps
+    max_penetration: float  # m, worst of all steps
+    unconverged: int  # steps whose residual stayed above the solver's tolerance
+    interrupted: bool  # stopped by Ctrl-C
+
+
+def run(simulation, until, save=None, every=None, progress=False, observers=(), checkpoint=None, checkpoint_every=None):
+    """Step ``simulation`` until the time ``until``, s.
+
+    ``save``: a VTKHDF file, a frame every ``every`` s (default: 50 frames). ``observers``: functions of the simulation,
+    called after each step, or pairs (function, seconds between calls). ``checkpoint``: a file that is written at the end and
+    every ``checkpoint_every`` s. Ctrl-C ends the run cleanly: what was written can be read. If a step fails, the last good
+    state is written before the error goes on.
+    """
+    until = checks.number("until", until)
+    if until <= simulation.time:
+        raise ValueError(f"until must be later than the present time {simulation.time:g} s, not {until:g}")
+    every = (until - simulation.time) / 50 if every is None else checks.number("every", every, above=0.0)
+    calls = [_Periodic(*_observer(o), simulation) for o in observers]
+    writer = None
+    if checkpoint is not None:
+        check_writable(checkpoint)
+        if checkpoint_every is not None:
+            seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
+            calls.append(_Periodic(lambda s: save_checkpoint(s, checkpoint), seconds, simulation))
+    if save is not None:
+        writer = ResultWriter(save, simulation)
+        writer.write_frame()
+        calls.append(_Periodic(lambda s: writer.write_frame(), every, simulation))
+    tally = _Tally()
+    steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
+    started = time.perf_counter()
+    bar = tqdm(total=steps, disable=not progress, unit="step", smoothing=0.1, dynamic_ncols=True)
+    interrupted = False
+    try:
+        with bar:
+            for k in range(steps):
+                if progress and k == 0:
+                    bar.set_postfix_str("first step: compiling where needed")
+                report = simulation.step()
+                tally.add(report)
+                if writer:
+                    writer.observe(report)
+                for call in calls:
+                    call(simulation)
+                bar.update()
+                bar.set_postfix_str(f"t = {report.time:.3f} s, contacts {report.contacts}, residual {report.residual:.1e} m/s", refresh=False)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:  # also when a step failed: the state is the last good one
+        if writer:
+            if not calls[-1].just_called(simulation):
+                writer.write_frame()
+            writer.close()
+        if checkpoint is not None:
+            save_checkpoint(simulation, checkpoint)
+    return RunReport(
+        tally.steps, simulation.time, time.perf_counter() - started, tally.contacts, tally.residual, tally.penetration, tally.unconverged, interrupted
+    )
+
+
+class _Tally:
+    """The worst of all steps."""
+
+    def __init__(self):
+        self.steps = self.contacts = self.unconverged = 0
+        self.residual = self.penetration = 0.0
+
+    def add(self, report):
+        self.steps += 1
+        self.contacts = report.contacts
+        self.unconverged += not report.converged
+        self.residual = max(self.residual, report.residual)
+        self.penetration = max(self.penetration, report.max_penetration)
+
+
+class _Periodic:
+    """Calls a function when at least ``seconds`` of simulated time have passed since the last multiple of them."""
+
+    def __init__(self, function, seconds, simulation):
+        self.function, self.seconds, self.start = function, seconds, simulation.time
+        self.done, self.last_step = 0, simulation.steps
+
+    def __call__(self, simulation):
+        due = math.floor((simulation.time - self.start) / self.seconds + 1e-9) if self.seconds else self.done + 1
+        if due > self.done:
+            self.done, self.last_step = due, simulation.steps
+            self.function(simulation)
+
+    def just_called(self, simulation):
+        return self.last_step == simulation.steps
+
+
+def _observer(given):
+    function, seconds = given if isinstance(given, tuple) else (given, 0.0)
+    if not callable(function):
+        raise TypeError(f"observers must hold functions or (function, seconds) pairs, not {given!r}")
+    return function, checks.number("seconds of an observer", seconds, minimum=0.0)
