@@ -125,7 +125,7 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
         real = rows.dtype.type
         zero, one, tiny, two_thirds = real(0), real(1), real(1e-30), real(2 / 3)
         coulomb, h = real(scalars.coulomb), real(scalars.step)
-        recovery, recovery_speed = real(scalars.recovery), real(scalars.recovery_speed)
+        recovery, recovery_speed, far = real(scalars.recovery), real(scalars.recovery_speed), real(1e6)
         if not parallel and tile_order_size(blocks) > 1:
             raise ValueError("a kernel without threads runs problems of one tile")
         colour_start, tile_order, block_start = blocks.colour_start, blocks.tile_order, blocks.block_start
@@ -184,7 +184,9 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
                                 gap = rows[i + GAP]
                                 allowed = max(min(gap, zero) * recovery, -recovery_speed * h) + max(gap, zero)
                                 moved = gap + h * (ux * nx + uy * ny + uz * nz) - allowed  # u holds allowed / h already
-                                change = (max(moved, zero) - allowed) / h
+                                # a contact that pushed nothing stays out of it: it may go on closing in the next step
+                                push = impulse[j] * nx + impulse[j + L1] * ny + impulse[j + L2] * nz + rows[i + COHESION]
+                                change = ((max(moved, zero) if push > zero else far) - allowed) / h
                                 rows[i + BX] += change * nx
                                 rows[i + BY] += change * ny
                                 rows[i + BZ] += change * nz

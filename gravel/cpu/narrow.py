@@ -1,9 +1,11 @@
 """Narrow phase: candidate pairs to contacts.
 
 In: pairs and the arranged bodies. Out: ``Contacts``, tile by tile, those of one first body side by side. A contact stays
-if its gap is within the margin, or if the bodies close it within the step at their present speed.
+if its gap is within the margin, or if the bodies could close it within the step at their present relative speed. (Whether
+they are closing it now does not matter: a ball that hits another is thrown aside within the step, into a third.)
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,14 +33,14 @@ class Contacts(NamedTuple):
 
 
 @njit(**INNER)
-def closing_speed(velocity, reach, a, b, nx, ny, nz, x, y, z):
-    """- d gap / dt at the point (x, y, z) from the centre of a."""
+def relative_speed(velocity, reach, a, b, x, y, z):
+    """|velocity of b relative to a| at the point (x, y, z) from the centre of a."""
     bx, by, bz = x + reach[a, 0] - reach[b, 0], y + reach[a, 1] - reach[b, 1], z + reach[a, 2] - reach[b, 2]
     v = velocity
     ux = v[b, 0] - v[a, 0] + (v[b, 5] * bz - v[b, 6] * by) - (v[a, 5] * z - v[a, 6] * y)
     uy = v[b, 1] - v[a, 1] + (v[b, 6] * bx - v[b, 4] * bz) - (v[a, 6] * x - v[a, 4] * z)
     uz = v[b, 2] - v[a, 2] + (v[b, 4] * by - v[b, 5] * bx) - (v[a, 4] * y - v[a, 5] * x)
-    return -(ux * nx + uy * ny + uz * nz)
+    return math.sqrt(ux * ux + uy * uy + uz * uz)
 
 
 @njit(**INNER)
@@ -111,7 +113,7 @@ def make_narrow_phase(pair_contacts):
                 near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, 3] else 0.0
                 for p in range(pair_contacts(a, b, dx, dy, dz, extent, tag, quaternion, out, feature)):
                     nx, ny, nz, x, y, z, gap = out[p, 0], out[p, 1], out[p, 2], out[p, 3], out[p, 4], out[p, 5], out[p, 6]
-                    if gap <= near or gap <= near + step * closing_speed(velocity, reach, a, b, nx, ny, nz, x, y, z):
+                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
                         contact_a[c], contact_b[c], features[c], gaps[c] = a, b, feature[p], gap
                         normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
                         arm[c, 0], arm[c, 1], arm[c, 2] = x, y, z

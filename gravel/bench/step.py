@@ -1,0 +1,57 @@
+"""Time of a whole step on settled piles, split into detection, assembly and solve (papers' Tables 1 and 3).
+
+50 iterations and 10 relaxation iterations, all stages. Paper 000: Tesla C1060; its Table 1 gives the cone problem of a silo
+(GPU), Table 3 the total of a step in a tank. Peers measured on 2 cores of an AMD EPYC (design page): PhysX 241 ms at 32 000
+spheres (2 threads), 1 715 ms at 100 000 (1 thread); Chrono Multicore BB 766 and 2 765 ms (2 threads).
+"""
+
+import resource
+
+import numpy as np
+
+from gravel.bench.settled import settled_pile
+from gravel.materials import Material
+from gravel.scene import Scene
+from gravel.shapes import Plane, Sphere
+from gravel.simulation import Simulation
+from gravel.solvers import GaussSeidel
+
+PAPER_TABLE_1 = {16000: 0.57, 32000: 1.00, 64000: 1.97, 128000: 4.55}  # s, cone problem
+PAPER_TABLE_3 = {100000: 6.1972, 500000: 29.2565, 1000000: 58.1518}  # s, whole step
+DETECTION = ("bounds", "broad phase", "narrow phase", "match")
+
+
+def run(quick, threads):
+    yield small(threads)
+    for bodies in (4000,) if quick else (10000, 16000, 32000, 64000, 100000, 128000, 500000, 1000000):
+        simulation = settled_pile(bodies, GaussSeidel(iterations=50), steps=20, threads=threads)
+        laps = [simulation.step() for _ in range(5)]
+        total = [sum(r.seconds.values()) for r in laps]
+        chosen = laps[int(np.argsort(total)[len(total) // 2])]
+        seconds = chosen.seconds
+        solve = seconds["solve"] + seconds["relax"]
+        detection = sum(seconds[name] for name in DETECTION)
+        row = {
+            "bodies": int(simulation.movable.sum()), "contacts": chosen.contacts, "ms per step": 1e3 * float(np.median(total)),
+            "detection": 1e3 * detection, "solve": 1e3 * solve, "rest": 1e3 * (sum(seconds.values()) - solve - detection),
+            "us per body": 1e6 * float(np.median(total)) / float(simulation.movable.sum()),
+            "residual": chosen.residual, "penetration % of radius": 100 * chosen.max_penetration / 0.05,
+            "peak memory GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        }
+        if bodies in PAPER_TABLE_1:
+            row["paper's GPU, cone problem, ms"] = 1e3 * PAPER_TABLE_1[bodies]
+        if bodies in PAPER_TABLE_3:
+            row["paper's GPU, whole step, ms"] = 1e3 * PAPER_TABLE_3[bodies]
+        yield row
+
+
+def small(threads):
+    """Ten spheres on a plane."""
+    scene = Scene()
+    scene.add_body(Plane(), material=Material(), fixed=True)
+    scene.add_bodies(Sphere(0.05), [[0.2 * k, 0, 0.05] for k in range(10)], Material())
+    simulation = Simulation(scene, 1 / 500, GaussSeidel(iterations=50), threads=threads)
+    for _ in range(50):
+        simulation.step()
+    times = [sum(simulation.step().seconds.values()) for _ in range(200)]
+    return {"bodies": 10, "contacts": simulation.report.contacts, "ms per step": 1e3 * float(np.median(times))}

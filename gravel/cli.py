@@ -1,0 +1,187 @@
+"""The command line: gravel run, scenes, picture, plot, bench, info."""
+
+import pathlib
+import platform
+import sys
+
+import click
+
+import gravel
+from gravel import scenes
+from gravel.simulation import Simulation
+from gravel.solvers import SOLVERS
+
+
+class Commands(click.Group):
+    """Errors of the package become one line on stderr and exit code 1; unknown names get the nearest suggested."""
+
+    def invoke(self, context):
+        try:
+            return super().invoke(context)
+        except (ValueError, TypeError, OSError, RuntimeError) as error:
+            raise click.ClickException(str(error)) from None
+
+    def resolve_command(self, context, arguments):
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError:
+            from gravel.checks import choice
+
+            try:
+                choice("command", arguments[0], tuple(self.commands))
+            except ValueError as error:
+                raise click.UsageError(str(error)) from None
+            raise
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(gravel.__version__)
+def main():
+    """Large-scale rigid multibody dynamics with frictional contact."""
+
+
+@main.command("scenes")
+def list_scenes():
+    """List the built-in scenes."""
+    for name in scenes.NAMES:
+        click.echo(f"{name:8} {scenes.describe(name)}")
+
+
+@main.command()
+@click.argument("scene")
+@click.option("--bodies", type=int, help="How many bodies that can move (default: the scene's own).")
+@click.option("--time", "duration", type=float, help="Simulated time in s (default: the scene's own).")
+@click.option("--dt", type=float, help="Step in s (default: the scene's own).")
+@click.option("--solver", default="gauss-seidel", show_default=True, help=f"One of {', '.join(SOLVERS)}.")
+@click.option("--iterations", type=int, default=50, show_default=True, help="Most iterations of the solver in a step.")
+@click.option("--tolerance", type=float, default=1e-4, show_default=True, help="Residual in m/s at which the solver stops.")
+@click.option("--friction", help="cone (convex, as in the papers) or coulomb (default: the scene's own).")
+@click.option("--precision", default="single", show_default=True, help="single or double.")
+@click.option("--threads", type=int, help="Threads (default: all cores).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random places and sizes.")
+@click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf).")
+@click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
+@click.option("--checkpoint", help="Checkpoint file, written at the end and every --checkpoint-every seconds.")
+@click.option("--checkpoint-every", type=float, help="Simulated seconds between two checkpoints.")
+@click.option("--resume", help="Go on from a checkpoint of this scene, to the time given.")
+@click.option("--picture/--no-picture", default=True, help="Whether to leave a PNG of the last frame beside the result.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def run(scene, bodies, duration, dt, solver, iterations, tolerance, friction, precision, threads, seed, output, every, checkpoint, checkpoint_every, resume, picture, quiet):
+    """Run a built-in SCENE, check its physics, and leave a result file and a picture.
+
+    Exit code 0: all checks of the scene's physics passed; 3: one failed. See `gravel scenes` for what there is.
+    """
+    from gravel import checks
+
+    output = pathlib.Path(output or f"{scene}.vtkhdf")
+    setup = scenes.build(scene, bodies, seed)
+    checks.choice("solver", solver, tuple(SOLVERS))
+    if resume:
+        simulation = Simulation.load(resume, threads)
+        if simulation.bodies.count < len(setup.scene):
+            raise ValueError(f"{resume} holds {simulation.bodies.count} bodies, too few for this scene; give the same --bodies and --seed")
+    else:
+        options = {**setup.options, **({"friction": friction} if friction else {})}
+        method = SOLVERS[solver](iterations=iterations, tolerance=tolerance)
+        simulation = Simulation(setup.scene, dt or setup.dt, method, precision=precision, threads=threads, **options)
+    click.echo(f"device {simulation.device} ({processor()}), threads {simulation.threads}, precision {simulation.precision}")
+    click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, dt {simulation.dt:g} s, {simulation.solver.describe()}, friction {simulation.friction}")
+    until = setup.time if duration is None else duration
+    report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every)
+    finish(scene, simulation, setup, report, output, picture, until)
+
+
+def finish(scene, simulation, setup, report, output, with_picture, until):
+    """Checks, picture and the last lines of a run."""
+    rate = report.seconds / max(report.steps, 1)
+    click.echo(f"{report.steps} steps in {report.seconds:.1f} s ({1e3 * rate:.2f} ms a step){', stopped by Ctrl-C' if report.interrupted else ''}")
+    if report.unconverged:
+        click.echo(f"{report.unconverged} steps ended above the tolerance of {simulation.solver.tolerance:g} m/s")
+    failed = False
+    if report.interrupted or until < setup.time:
+        click.echo("checks of the physics: left out, the run is shorter than the scene's own")
+    else:
+        for check in setup.check(simulation, report):
+            failed |= not check.passed
+            click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
+    if with_picture:
+        try:
+            from gravel.view.picture import picture
+
+            click.echo(f"picture {picture(output, output.with_suffix('.png'))}")
+        except RuntimeError as error:
+            click.echo(f"no picture: {error}")
+    click.echo(
+        f"wrote {output}: {report.contacts} contacts, worst residual {report.residual:.3g} m/s, "
+        f"worst penetration {report.max_penetration:.3g} m"
+    )
+    if failed:
+        sys.exit(3)
+
+
+@main.command()
+@click.argument("result")
+@click.option("--output", "-o", help="PNG file (default: RESULT with .png).")
+@click.option("--frame", type=int, default=-1, show_default=True, help="Which frame; negative ones count from the end.")
+@click.option("--colour", "--color", default="material", show_default=True, help="material, speed or radius.")
+def picture(result, output, frame, colour):
+    """Draw a frame of a RESULT file as a PNG."""
+    from gravel import checks
+    from gravel.view import picture as view
+
+    checks.choice("colour", colour, view.COLOURS)
+    click.echo(f"wrote {view.picture(result, output or pathlib.Path(result).with_suffix('.png'), frame, colour)}")
+
+
+@main.command()
+@click.argument("result")
+@click.option("--output", "-o", help="PNG file (default: RESULT with -plot.png).")
+def plot(result, output):
+    """Plot energy, contacts, residual and penetration of a RESULT file over time."""
+    from gravel.view import plot as view
+
+    path = pathlib.Path(result)
+    click.echo(f"wrote {view.plot(result, output or path.with_name(path.stem + '-plot.png'))}")
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
+@click.option("--threads", type=int, help="Threads (default: all cores).")
+def bench(names, as_json, quick, threads):
+    """Run benchmarks (collide, solver, step, convergence; default: all) next to the papers' figures."""
+    from gravel import bench as benchmarks
+
+    benchmarks.run(names, quick, threads, as_json)
+
+
+@main.command()
+def info():
+    """Show versions, cores and devices."""
+    import h5py
+    import numba
+    import numpy
+    import scipy
+
+    from gravel.cpu.threads import largest_thread_count
+
+    click.echo(f"gravel {gravel.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    click.echo(f"numpy {numpy.__version__}, scipy {scipy.__version__}, numba {numba.__version__}, h5py {h5py.__version__}")
+    click.echo(f"device cpu: {processor()}, {largest_thread_count()} threads, threading layer {numba.config.THREADING_LAYER}")
+    for module in ("pyvista", "matplotlib"):
+        try:
+            click.echo(f"{module} {__import__(module).__version__}")
+        except ImportError:
+            click.echo(f'{module} not installed (pip install "gravel[view]")')
+
+
+def processor():
+    """The name of the CPU."""
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

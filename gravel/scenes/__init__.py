@@ -1,0 +1,20 @@
+"""The built-in scenes, one file each: ``build(bodies, seed)`` returns a ``Setup`` with a check of its own physics."""
+
+import importlib
+
+from gravel import checks
+
+NAMES = ("silo", "tank", "drain", "mixer", "pile", "gas", "wall")
+
+
+def build(name, bodies=None, seed=0):
+    """The ``Setup`` of a built-in scene, with about ``bodies`` bodies that can move."""
+    checks.choice("scene", name, NAMES)
+    module = importlib.import_module(f"gravel.scenes.{name}")
+    bodies = module.BODIES if bodies is None else checks.count("bodies", bodies, minimum=module.FEWEST)
+    return module.build(bodies, seed)
+
+
+def describe(name):
+    """What a scene shows, in one line."""
+    return importlib.import_module(f"gravel.scenes.{name}").__doc__.split("\n")[0].rstrip(".")

@@ -1,0 +1,43 @@
+"""Spheres dropped into a box of constant depth, ten layers, until they rest.
+
+The settled pile is what the solvers are measured on: radius 0.05 m +- 20 %, friction 0.5, steps of 1/500 s.
+"""
+
+import numpy as np
+
+from gravel.materials import Material
+from gravel.scene import Scene
+from gravel.scenes.setup import Check, Setup, box_walls, inside_check, lattice, penetration_check
+from gravel.shapes import Plane, Sphere
+
+BODIES, FEWEST = 1000, 10
+RADIUS, LAYERS, SPACING, STAGGER = 0.05, 10, 0.125, 0.03
+
+
+def build(bodies, seed):
+    rng = np.random.default_rng(seed)
+    stone = Material(density=2500, friction=0.5)
+    scene = Scene()
+    side = max(int(np.ceil(np.sqrt(bodies / LAYERS))), 2)
+    half = 0.5 * side * SPACING + STAGGER
+    scene.add_body(Plane((0, 0, 1)), material=stone, fixed=True)
+    box_walls(scene, half, half, stone)
+    places = lattice(bodies, (-half, -half, 0.01), (half, half, 0), SPACING, 0.05 * RADIUS, rng)
+    odd = np.round((places[:, 2] - places[0, 2]) / SPACING) % 2 == 1
+    places[:, :2] += np.where(odd, STAGGER, -STAGGER)[:, None]  # columns would stand for a while before they fall
+    scene.add_bodies(Sphere(RADIUS * rng.uniform(0.8, 1.2, bodies)), places, stone)
+    return Setup(scene, 1 / 500, 3.0, lambda s, r: check(s, r, half))
+
+
+def check(simulation, report, half):
+    speed = np.sqrt(np.mean(np.sum(simulation.velocities[simulation.movable].astype(float) ** 2, axis=1)))
+    weight = 9.81 * simulation.masses[simulation.movable].sum()
+    table = simulation.contacts
+    floor = table[table.body_a == 0]
+    carried = floor.impulse[:, 2].sum() / simulation.dt
+    return [
+        inside_check(simulation, report, (-half, -half, 0), (half, half, np.inf), 0.2 * RADIUS),
+        penetration_check(simulation, report, RADIUS, 0.2),
+        Check("it rests", speed < 0.02, f"rms speed {1e3 * speed:.3g} mm/s, allowed 20"),
+        Check("the floor carries it", 0.7 < carried / weight < 1.05, f"floor force {carried / weight:.3f} of the weight (walls carry some by friction)"),
+    ]

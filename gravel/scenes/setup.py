@@ -1,0 +1,67 @@
+"""What the built-in scenes share: the setup they return, checks, and ways to place grains and walls."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gravel.shapes import Plane
+
+
+@dataclass
+class Setup:
+    scene: object
+    dt: float  # s
+    time: float  # s, how long the scene should run
+    check: object  # function(simulation, run report) -> list of Check
+    observers: list = field(default_factory=list)
+    options: dict = field(default_factory=dict)  # further arguments of Simulation
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement about the physics of a run."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def lattice(n, low, high, spacing, jitter, rng):
+    """(n, 3) places above ``low``: layers that fill the rectangle low to high in x and y, as high as it takes."""
+    low, high = np.asarray(low, float), np.asarray(high, float)
+    count = np.maximum(np.floor((high[:2] - low[:2]) / spacing + 1e-9).astype(int), 1)
+    k = np.arange(n)
+    cell = np.stack([k % count[0], k // count[0] % count[1], k // (count[0] * count[1])], axis=1)
+    corner = np.append(0.5 * (low[:2] + high[:2]) - 0.5 * (count - 1) * spacing, low[2] + 0.5 * spacing)
+    return corner + cell * spacing + rng.uniform(-jitter, jitter, (n, 3))
+
+
+def prism_walls(scene, sides, radius, material, **options):
+    """Upright planes around a regular polygon with the given distance from axis to wall; returns their ids."""
+    angles = 2 * np.pi * np.arange(sides) / sides
+    return [scene.add_body(Plane((-np.cos(a), -np.sin(a), 0), offset=-radius), material=material, fixed=not options, **options) for a in angles]
+
+
+def box_walls(scene, half_x, half_y, material, **options):
+    """Four upright planes around a rectangle; returns their ids."""
+    normals = ((1, 0, 0, half_x), (-1, 0, 0, half_x), (0, 1, 0, half_y), (0, -1, 0, half_y))
+    return [scene.add_body(Plane((x, y, z), offset=-half), material=material, fixed=not options, **options) for x, y, z, half in normals]
+
+
+def inside_check(simulation, report, low, high, slack):
+    """Nobody is outside a box, with some slack for the penetration of walls."""
+    x = simulation.positions[simulation.movable]
+    outside = int(np.count_nonzero(((x < np.asarray(low) - slack) | (x > np.asarray(high) + slack)).any(axis=1)))
+    return Check("nobody outside", outside == 0, f"{outside} of {len(x)} bodies outside")
+
+
+def penetration_check(simulation, report, radius, share):
+    """The worst penetration stays below a share of the radius."""
+    depth = report.max_penetration / radius
+    return Check("penetration", depth <= share, f"worst {100 * depth:.3g} % of the radius, allowed {100 * share:g} %")
+
+
+def mass_check(simulation, expected):
+    """No grain is lost: those that are there and those that were taken out are all."""
+    there, gone = int(np.count_nonzero(simulation.movable)), int(np.count_nonzero(~simulation.alive))
+    return Check("no grain lost", there + gone == expected, f"{there} there, {gone} taken out, {expected} at the start")
