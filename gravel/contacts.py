@@ -89,7 +89,7 @@ def detect(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, 
     """Run the detection stages alone and return the engine that holds the contacts; a given engine is used again."""
     from gravel.cpu.blocks import Scalars
     from gravel.cpu.bounds import Margin
-    from gravel.cpu.engine import Engine, Rules
+    from gravel.cpu.engine import Engine, make_rules
     from gravel.cpu.threads import largest_thread_count, use_threads
 
     margin = checks.number("margin", margin, minimum=0.0)
@@ -102,7 +102,7 @@ def detect(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, 
         scene.add_bodies(shapes, positions, quaternions=quaternions)
         engine = Engine(real, broad_phase)
         engine.detected = scene.bodies.copy(real)
-    rules = Rules(0.0, np.zeros(3), pair_table([Material()], {}), scene_ignored(), Margin(margin, 0.0), Scalars(0.0, 0.0, 0.0, 0.0), 0.0)
+    rules = make_rules(0.0, np.zeros(3), pair_table([Material()], {}), scene_ignored(), Margin(margin, 0.0), Scalars(0.0, 0.0, 0.0, 0.0), 0.0)
     engine.find_bounds(engine.detected, rules)
     engine.find_pairs()
     engine.find_contacts()

@@ -16,7 +16,7 @@ from gravel.contacts import ContactTable
 from gravel.cpu.ahead import start as compile_ahead
 from gravel.cpu.blocks import Scalars
 from gravel.cpu.bounds import Margin
-from gravel.cpu.engine import Engine, Rules
+from gravel.cpu.engine import Engine, make_rules
 from gravel.cpu.threads import largest_thread_count, use_threads
 from gravel.materials import Material, pair_table
 from gravel.motion import pose_at
@@ -114,7 +114,7 @@ class Simulation:
     # --- the step
     def step(self):
         """Advance by ``dt``; returns a ``StepReport``."""
-        use_threads(self.threads)
+        use_threads(self.threads, self.bodies.count)
         if self.report is None:
             self.compiling = compile_ahead(self)
         engine, seconds = self.engine, {}
@@ -168,7 +168,7 @@ class Simulation:
             if threshold is None:
                 threshold = 5 * self.dt * float(np.linalg.norm(self.gravity))
             scalars = Scalars(float(self.friction == "coulomb"), self.dt, self.recovery, min(self.recovery_speed, 1e30))
-            self._rules = Rules(self.dt, self.gravity, pair_table(self.materials, self.pairs), self.ignored, margin, scalars, threshold)
+            self._rules = make_rules(self.dt, self.gravity, pair_table(self.materials, self.pairs), self.ignored, margin, scalars, threshold)
         return self._rules
 
     def _prescribe(self):

@@ -37,12 +37,12 @@ def marker(features):
 
 def features_of(simulation):
     """What decides which kernels a scene needs, in one word."""
-    bodies, table = simulation.bodies, simulation.rules.table
+    bodies, rules = simulation.bodies, simulation.rules
     words = [
         simulation.precision,
         "balls" if engine.only_balls(bodies) else "any",
-        "rolling" if (table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0).any() else "plain",
-        "bouncy" if (table[..., impacts.RESTITUTION_COLUMN] > 0).any() else "dead",
+        "rolling" if rules.rolling else "plain",
+        "bouncy" if rules.bouncy else "dead",
         "tiles" if bodies.count > engine.tile_size(bodies.count) else "tile",
     ]
     return "-".join(words)

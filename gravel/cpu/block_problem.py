@@ -76,8 +76,7 @@ class BlockProblem:
         worst, squares = 0.0, 0.0
         if self.number:
             self.run(kernels.MEASURE, self.nothing)
-            tiles = self.blocks.tile_order
-            worst, squares = float(self.worst[tiles].max()), float(self.squares[tiles].sum(dtype=float))
+            worst, squares = float(self.worst.max()), float(self.squares.sum(dtype=float))
         rows = len(self.joints.eta)
         if rows:
             u = np.empty(rows, self.joint_impulse.dtype)

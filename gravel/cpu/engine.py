@@ -27,6 +27,14 @@ class Rules(NamedTuple):
     margin: bounds.Margin
     scalars: Scalars
     threshold: float  # speed below which nothing bounces, m/s
+    rolling: bool  # whether any pair of materials has rolling or spinning friction
+    bouncy: bool  # whether any has restitution
+
+
+def make_rules(step, gravity, table, ignored, margin, scalars, threshold):
+    rolling = bool(np.any(table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0))
+    bouncy = bool(np.any(table[..., impacts.RESTITUTION_COLUMN] > 0))
+    return Rules(step, gravity, table, ignored, margin, scalars, threshold, rolling, bouncy)
 
 
 def tile_size(n):
@@ -42,20 +50,24 @@ def only_balls(bodies):
 class Engine:
     def __init__(self, real, broad_phase):
         self.real, self.broad_phase_name = np.dtype(real), broad_phase
-        self.buffers = {}
+        self.buffers, self.views = {}, {}
+        self.kinds = None  # of the bodies' shapes
         self.pair_capacity = 0
         self.memory = self._memory(0, 0, False)
         self.contact_total = 0
 
     def _buffer(self, name, n, columns=(), dtype=None):
-        """An array of n rows that is kept between steps and grows; its content is not."""
-        shape = (n, *columns)
+        """An array of n rows that is kept between steps and grows; its content is not. A name has one type for life."""
+        view = self.views.get(name)
+        if view is not None and len(view) == n:
+            return view
         dtype = self.real if dtype is None else np.dtype(dtype)
         held = self.buffers.get(name)
-        if held is None or len(held) < n or held.dtype != dtype or held.shape[1:] != columns:
+        if held is None or len(held) < n:
             room = n if held is None else max(n, len(held) + len(held) // 4)
             held = self.buffers[name] = np.zeros((room, *columns), dtype)
-        return held[:n]
+        view = self.views[name] = held[:n]
+        return view
 
     # --- detection
     def find_bounds(self, bodies, rules):
@@ -63,8 +75,10 @@ class Engine:
         self.rules = rules
         n = bodies.count
         chunks = -(-n // bounds.CHUNK)
-        self.balls = only_balls(bodies)
-        self.boxes = bool(np.any(bodies.shape == BOX))
+        if self.kinds != (id(bodies), bodies.count):
+            self.kinds = id(bodies), bodies.count
+            self.balls = only_balls(bodies)
+            self.boxes = bool(np.any(bodies.shape == BOX))
         self.tile_size = tile_size(n)
         self.reach = self._buffer("reach", n, (4,), "f8")
         self.statistics = bounds.Statistics(self._buffer("bin_count", chunks, (bounds.BINS,), "i8"), self._buffer("bin_largest", chunks, (bounds.BINS,), "f8"))
@@ -146,7 +160,7 @@ class Engine:
 
     # --- the cone problem
     def match(self, warm):
-        self.rolling = bool(np.any(self.rules.table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0))
+        self.rolling = self.rules.rolling
         self.impulse = self._buffer("impulse", self.contact_room, (3,))
         self.torque = self._buffer("torque", self.contact_room if self.rolling else 0, (3,))
         memory = self.memory if warm else self._memory(0, 0, self.rolling)
@@ -158,9 +172,8 @@ class Engine:
         self.inertia = self._buffer("inertia", 0 if self.balls else 8 * (n + 1))
         if not self.balls:
             assemble.world_inertia(self.order, self.bodies, self.inertia)
-        bouncy = bool(np.any(self.rules.table[..., impacts.RESTITUTION_COLUMN] > 0))
-        self.blow = self._buffer("blow", self.contact_room if bouncy else 0, (3,))
-        if not bouncy:
+        self.blow = self._buffer("blow", self.contact_room if self.rules.bouncy else 0, (3,))
+        if not self.rules.bouncy:
             return 0
         return int(impacts.bounce(self.contacts, self.arranged, self.inertia, self.rules.table, self.rules.step, self.rules.threshold, self.blow))
 

@@ -20,10 +20,16 @@ PARALLEL = {name: name == "prange" for name in ("comprehension", "prange", "nump
 INNER = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
+SMALL = 1500  # bodies
+
+
 def choose_layer():
     """Select the OpenMP layer unless the user chose one by NUMBA_THREADING_LAYER."""
     if "NUMBA_THREADING_LAYER" in os.environ:
         return
+    # A thread that waits for work spins for a few microseconds, then sleeps. Without this it spins for milliseconds, and on a
+    # busy machine each of the many short parallel regions waits for a whole time slice of another process.
+    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     try:
         from numba.np.ufunc import omppool  # noqa: F401
     except ImportError:
@@ -36,6 +42,8 @@ def largest_thread_count():
     return numba.config.NUMBA_NUM_THREADS
 
 
-def use_threads(n):
+def use_threads(n, bodies=SMALL):
+    """Run with n threads from here on; small scenes run on one, where starting threads takes longer than it saves."""
+    n = n if bodies >= SMALL else 1
     if numba.get_num_threads() != n:
         numba.set_num_threads(n)

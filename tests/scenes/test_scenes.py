@@ -1,0 +1,37 @@
+"""Each built-in scene passes the checks of its own physics, at a small size; and the checks can fail."""
+
+import numpy as np
+import pytest
+
+import gravel as gv
+from gravel import scenes
+
+SMALL = {"silo": 400, "tank": 400, "drain": 500, "mixer": 600, "pile": 200, "gas": 200, "wall": 60}
+
+
+@pytest.mark.parametrize("name", scenes.NAMES)
+def test_scene_passes_its_own_checks(name):
+    setup = scenes.build(name, SMALL[name])
+    simulation = gv.Simulation(setup.scene, setup.dt, **setup.options)
+    report = simulation.run(setup.time, observers=setup.observers)
+    failed = [f"{c.name}: {c.detail}" for c in setup.check(simulation, report) if not c.passed]
+    assert failed == []
+
+
+@pytest.mark.parametrize("name", scenes.NAMES)
+def test_checks_notice_a_grain_outside_or_lost(name):
+    setup = scenes.build(name, SMALL[name])
+    simulation = gv.Simulation(setup.scene, setup.dt, **setup.options)
+    report = simulation.run(0.02, observers=setup.observers)
+    body = np.flatnonzero(simulation.movable)[0]
+    simulation.positions[body] = (50.0, 50.0, -50.0)
+    assert not all(c.passed for c in setup.check(simulation, report))
+
+
+@pytest.mark.parametrize("name", scenes.NAMES)
+def test_scenes_scale_and_start_without_overlap(name):
+    for bodies in (scenes.importlib.import_module(f"gravel.scenes.{name}").FEWEST, 1000):
+        setup = scenes.build(name, bodies)
+        assert np.count_nonzero(setup.scene.bodies.status == 2) == pytest.approx(bodies, rel=0.1)
+        simulation = gv.Simulation(setup.scene, setup.dt, **setup.options)
+        assert simulation.step().max_penetration < 1e-3
