@@ -15,3 +15,26 @@ from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepRep
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "APGD",
+    "BarzilaiBorwein",
+    "Box",
+    "ConeProblem",
+    "ConstantVelocity",
+    "ContactTable",
+    "GaussSeidel",
+    "Jacobi",
+    "Material",
+    "Oscillation",
+    "PAPER_SCHEME",
+    "Plane",
+    "Scene",
+    "Simulation",
+    "SimulationError",
+    "Solution",
+    "Sphere",
+    "StepReport",
+    "find_contacts",
+    "load_fclib",
+]

@@ -64,7 +64,8 @@ def choice(name, value, allowed):
     """One of some names; a wrong one gets the nearest suggested."""
     if value in allowed:
         return value
-    near = difflib.get_close_matches(str(value), list(allowed), 1)
+    begun = [name for name in allowed if str(value) and name.startswith(str(value))]
+    near = begun or difflib.get_close_matches(str(value), list(allowed), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}{hint}")
 

@@ -66,7 +66,26 @@ def list_scenes():
 @click.option("--resume", help="Go on from a checkpoint of this scene, to the time given.")
 @click.option("--picture/--no-picture", default=True, help="Whether to leave a PNG of the last frame beside the result.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def run(scene, bodies, duration, dt, solver, iterations, tolerance, friction, precision, threads, seed, output, every, checkpoint, checkpoint_every, resume, picture, quiet):
+def run(
+    scene,
+    bodies,
+    duration,
+    dt,
+    solver,
+    iterations,
+    tolerance,
+    friction,
+    precision,
+    threads,
+    seed,
+    output,
+    every,
+    checkpoint,
+    checkpoint_every,
+    resume,
+    picture,
+    quiet,
+):
     """Run a built-in SCENE, check its physics, and leave a result file and a picture.
 
     Exit code 0: all checks of the scene's physics passed; 3: one failed. See `gravel scenes` for what there is.
@@ -83,9 +102,10 @@ def run(scene, bodies, duration, dt, solver, iterations, tolerance, friction, pr
     else:
         options = {**setup.options, **({"friction": friction} if friction else {})}
         method = SOLVERS[solver](iterations=iterations, tolerance=tolerance)
-        simulation = Simulation(setup.scene, dt or setup.dt, method, precision=precision, threads=threads, **options)
+        simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, precision=precision, threads=threads, **options)
     click.echo(f"device {simulation.device} ({processor()}), threads {simulation.threads}, precision {simulation.precision}")
-    click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, dt {simulation.dt:g} s, {simulation.solver.describe()}, friction {simulation.friction}")
+    method = f"{simulation.solver.describe()}, friction {simulation.friction}"
+    click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, dt {simulation.dt:g} s, {method}")
     until = setup.time if duration is None else duration
     report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every)
     finish(scene, simulation, setup, report, output, picture, until)
@@ -94,7 +114,9 @@ def run(scene, bodies, duration, dt, solver, iterations, tolerance, friction, pr
 def finish(scene, simulation, setup, report, output, with_picture, until):
     """Checks, picture and the last lines of a run."""
     rate = report.seconds / max(report.steps, 1)
-    click.echo(f"{report.steps} steps in {report.seconds:.1f} s ({1e3 * rate:.2f} ms a step){', stopped by Ctrl-C' if report.interrupted else ''}")
+    click.echo(
+        f"{report.steps} steps in {report.seconds:.1f} s ({1e3 * rate:.2f} ms a step){', stopped by Ctrl-C' if report.interrupted else ''}"
+    )
     if report.unconverged:
         click.echo(f"{report.unconverged} steps ended above the tolerance of {simulation.solver.tolerance:g} m/s")
     failed = False

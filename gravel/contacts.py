@@ -71,8 +71,13 @@ class ContactTable:
         order = np.lexsort((found.feature[rows], body_b, body_a))
         normal = found.normal[rows].astype(float) * sign
         return ContactTable(
-            body_a[order], body_b[order], point[order], normal[order], found.gap[rows].astype(float)[order],
-            (impulse * sign)[order], sliding[order],
+            body_a[order],
+            body_b[order],
+            point[order],
+            normal[order],
+            found.gap[rows].astype(float)[order],
+            (impulse * sign)[order],
+            sliding[order],
         )
 
 
@@ -102,7 +107,9 @@ def detect(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, 
         scene.add_bodies(shapes, positions, quaternions=quaternions)
         engine = Engine(real, broad_phase)
         engine.detected = scene.bodies.copy(real)
-    rules = make_rules(0.0, np.zeros(3), pair_table([Material()], {}), scene_ignored(), Margin(margin, 0.0), Scalars(0.0, 0.0, 0.0, 0.0), 0.0)
+    rules = make_rules(
+        0.0, np.zeros(3), pair_table([Material()], {}), scene_ignored(), Margin(margin, 0.0), Scalars(0.0, 0.0, 0.0, 0.0), 0.0
+    )
     engine.find_bounds(engine.detected, rules)
     engine.find_pairs()
     engine.find_contacts()

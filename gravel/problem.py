@@ -38,7 +38,22 @@ class ConeProblem:
     Joint rows: ``joints`` = dict(body_a (m,), body_b (m,), jacobian (m, 12), bias (m,), lower (m,), upper (m,)).
     """
 
-    def __init__(self, body_a, body_b, normal, arm_a, arm_b, friction, inverse_mass, inverse_inertia, velocity, bias=None, cohesion=None, joints=None, precision="double"):
+    def __init__(
+        self,
+        body_a,
+        body_b,
+        normal,
+        arm_a,
+        arm_b,
+        friction,
+        inverse_mass,
+        inverse_inertia,
+        velocity,
+        bias=None,
+        cohesion=None,
+        joints=None,
+        precision="double",
+    ):
         checks.choice("precision", precision, ("single", "double"))
         self.real = np.float32 if precision == "single" else np.float64
         self.normal = checks.array("normal", normal, (None, 3))
@@ -57,7 +72,9 @@ class ConeProblem:
                 raise ValueError(f"{name} must not be negative, but {name}[{int(np.argmin(values))}] is {values.min():g}")
         lengths = np.linalg.norm(self.normal, axis=1)
         if (np.abs(lengths - 1) > 1e-6).any():
-            raise ValueError(f"normal must have length 1, but row {int(np.argmax(np.abs(lengths - 1)))} has {lengths[np.argmax(np.abs(lengths - 1))]:g}")
+            raise ValueError(
+                f"normal must have length 1, but row {int(np.argmax(np.abs(lengths - 1)))} has {lengths[np.argmax(np.abs(lengths - 1))]:g}"
+            )
         still = (self.inverse_mass[self.body_a] == 0) & (self.inverse_mass[self.body_b] == 0)
         if still.any():
             raise ValueError(f"contact {int(np.argmax(still))} is between two immovable bodies")
@@ -79,8 +96,15 @@ class ConeProblem:
         u = self.bias + self._point_velocity(work, 1) - self._point_velocity(work, 0)
         impulse = work.impulse_of_contacts()
         return Solution(
-            np.einsum("nij,nj->ni", frames, impulse), np.einsum("nij,nj->ni", frames, u), outcome.residual, outcome.residual_rms,
-            outcome.iterations, outcome.residual <= tolerance, outcome.history, work.body_velocities(), np.array(work.joint_impulse),
+            np.einsum("nij,nj->ni", frames, impulse),
+            np.einsum("nij,nj->ni", frames, u),
+            outcome.residual,
+            outcome.residual_rms,
+            outcome.iterations,
+            outcome.residual <= tolerance,
+            outcome.history,
+            work.body_velocities(),
+            np.array(work.joint_impulse),
         )
 
     def _point_velocity(self, work, side):
@@ -115,8 +139,13 @@ class MatrixConeProblem:
     def solution(self, work, outcome, tolerance):
         u = self.W @ work.r + self.q
         return Solution(
-            work.r.reshape(-1, 3).copy(), u.reshape(-1, 3), outcome.residual, outcome.residual_rms, outcome.iterations,
-            outcome.residual <= tolerance, outcome.history,
+            work.r.reshape(-1, 3).copy(),
+            u.reshape(-1, 3),
+            outcome.residual,
+            outcome.residual_rms,
+            outcome.iterations,
+            outcome.residual <= tolerance,
+            outcome.history,
         )
 
 

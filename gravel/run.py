@@ -65,7 +65,9 @@ def run(simulation, until, save=None, every=None, progress=False, observers=(), 
                 for call in calls:
                     call(simulation)
                 bar.update()
-                bar.set_postfix_str(f"t = {report.time:.3f} s, contacts {report.contacts}, residual {report.residual:.1e} m/s", refresh=False)
+                bar.set_postfix_str(
+                    f"t = {report.time:.3f} s, contacts {report.contacts}, residual {report.residual:.1e} m/s", refresh=False
+                )
     except KeyboardInterrupt:
         interrupted = True
     finally:  # also when a step failed: the state is the last good one
@@ -76,7 +78,14 @@ def run(simulation, until, save=None, every=None, progress=False, observers=(), 
         if checkpoint is not None:
             save_checkpoint(simulation, checkpoint)
     return RunReport(
-        tally.steps, simulation.time, time.perf_counter() - started, tally.contacts, tally.residual, tally.penetration, tally.unconverged, interrupted
+        tally.steps,
+        simulation.time,
+        time.perf_counter() - started,
+        tally.contacts,
+        tally.residual,
+        tally.penetration,
+        tally.unconverged,
+        interrupted,
     )
 
 

@@ -39,7 +39,13 @@ class Scene:
             raise ValueError(f"shape holds {shape.count} sizes, but add_body adds one body; use add_bodies")
         if position is None:
             position = np.zeros(3)
-        one = {"quaternion": "quaternions", "velocity": "velocities", "angular_velocity": "angular_velocities", "mass": "masses", "inertia": "inertias"}
+        one = {
+            "quaternion": "quaternions",
+            "velocity": "velocities",
+            "angular_velocity": "angular_velocities",
+            "mass": "masses",
+            "inertia": "inertias",
+        }
         bulk = {}
         for name, value in options.items():
             if name in one:
@@ -50,7 +56,21 @@ class Scene:
         position = checks.array("position", position, (3,))
         return int(self.add_bodies(shape, position[None], material, **bulk)[0])
 
-    def add_bodies(self, shape, positions, material=None, *, quaternions=None, velocities=None, angular_velocities=None, masses=None, inertias=None, fixed=False, group=0, motion=None):
+    def add_bodies(
+        self,
+        shape,
+        positions,
+        material=None,
+        *,
+        quaternions=None,
+        velocities=None,
+        angular_velocities=None,
+        masses=None,
+        inertias=None,
+        fixed=False,
+        group=0,
+        motion=None,
+    ):
         """Add N bodies of one kind of shape and return their ids (N,).
 
         ``positions`` (N, 3) m; ``quaternions`` (N, 4) w x y z; ``velocities`` (N, 3) m/s and ``angular_velocities``
@@ -59,7 +79,17 @@ class Scene:
         bodies with a ``motion`` follow it. Bodies of a ``group`` collide with all groups that ``ignore`` does not name.
         """
         block, motion = body_block(
-            shape, positions, material or materials.Material(), quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
+            shape,
+            positions,
+            material or materials.Material(),
+            quaternions,
+            velocities,
+            angular_velocities,
+            masses,
+            inertias,
+            fixed,
+            group,
+            motion,
         )
         block["tag"][:, MATERIAL] = self.material_index(material or materials.Material())
         ids = self.bodies.append(block)
@@ -166,4 +196,3 @@ def _check_shape(shape):
 def _check_group(name, group):
     if checks.count(name, group) >= GROUPS:
         raise ValueError(f"{name} must be below {GROUPS}, not {group}")
-

@@ -68,8 +68,22 @@ class Simulation:
     """
 
     def __init__(
-        self, scene, dt, solver=None, broad_phase="grid", device="cpu", precision="single", threads=None, friction="cone",
-        margin=None, recovery=0.2, recovery_speed=1.0, relaxation=10, warm_start=True, restitution_threshold=None, bounds=None,
+        self,
+        scene,
+        dt,
+        solver=None,
+        broad_phase="grid",
+        device="cpu",
+        precision="single",
+        threads=None,
+        friction="cone",
+        margin=None,
+        recovery=0.2,
+        recovery_speed=1.0,
+        relaxation=10,
+        warm_start=True,
+        restitution_threshold=None,
+        bounds=None,
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
@@ -90,10 +104,14 @@ class Simulation:
         self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
         self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
         self.recovery = checks.number("recovery", recovery, minimum=0.0, maximum=1.0)
-        self.recovery_speed = float(recovery_speed) if recovery_speed == math.inf else checks.number("recovery_speed", recovery_speed, above=0.0)
+        self.recovery_speed = (
+            float(recovery_speed) if recovery_speed == math.inf else checks.number("recovery_speed", recovery_speed, above=0.0)
+        )
         self.relaxation = checks.count("relaxation", relaxation)
         self.warm_start = bool(warm_start)
-        self.restitution_threshold = None if restitution_threshold is None else checks.number("restitution_threshold", restitution_threshold, minimum=0.0)
+        self.restitution_threshold = (
+            None if restitution_threshold is None else checks.number("restitution_threshold", restitution_threshold, minimum=0.0)
+        )
         real = np.float32 if precision == "single" else np.float64
         self.bodies = scene.bodies.copy(real)
         self.world = _world(bounds, self.bodies)
@@ -149,8 +167,17 @@ class Simulation:
         self.steps += 1
         lap("positions")
         self.report = StepReport(
-            self.steps, self.time, engine.contact_total, iterations, outcome.residual, outcome.residual_rms,
-            outcome.residual <= self.solver.tolerance, penetration, energy, impacts, seconds,
+            self.steps,
+            self.time,
+            engine.contact_total,
+            iterations,
+            outcome.residual,
+            outcome.residual_rms,
+            outcome.residual <= self.solver.tolerance,
+            penetration,
+            energy,
+            impacts,
+            seconds,
         )
         return self.report
 
@@ -168,7 +195,9 @@ class Simulation:
             if threshold is None:
                 threshold = 5 * self.dt * float(np.linalg.norm(self.gravity))
             scalars = Scalars(float(self.friction == "coulomb"), self.dt, self.recovery, min(self.recovery_speed, 1e30))
-            self._rules = make_rules(self.dt, self.gravity, pair_table(self.materials, self.pairs), self.ignored, margin, scalars, threshold)
+            self._rules = make_rules(
+                self.dt, self.gravity, pair_table(self.materials, self.pairs), self.ignored, margin, scalars, threshold
+            )
         return self._rules
 
     def _prescribe(self):
@@ -192,7 +221,9 @@ class Simulation:
             raise SimulationError(
                 f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds "
                 f"in step {self.steps + 1}, t = {self.time:g} s; the state before that step is kept",
-                body, self.time, self.steps + 1,
+                body,
+                self.time,
+                self.steps + 1,
             )
 
     # --- the state
@@ -264,8 +295,19 @@ class Simulation:
 
     # --- bodies that come and go
     def add_bodies(
-        self, shape, positions, material=None, *, quaternions=None, velocities=None, angular_velocities=None, masses=None,
-        inertias=None, fixed=False, group=0, motion=None,
+        self,
+        shape,
+        positions,
+        material=None,
+        *,
+        quaternions=None,
+        velocities=None,
+        angular_velocities=None,
+        masses=None,
+        inertias=None,
+        fixed=False,
+        group=0,
+        motion=None,
     ):
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
         material = Material() if material is None else material

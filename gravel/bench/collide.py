@@ -61,6 +61,9 @@ def _measure(kind, n, make, threads):
     engine = detect(shape, places, precision="single", threads=threads)
     seconds = best(lambda: detect(shape, places, precision="single", threads=threads, engine=engine), 5)
     return {
-        "kind": kind, "spheres": len(places), "contacts": engine.contact_total, "seconds": seconds,
+        "kind": kind,
+        "spheres": len(places),
+        "contacts": engine.contact_total,
+        "seconds": seconds,
         "ns per sphere": 1e9 * seconds / len(places),
     }

@@ -9,7 +9,9 @@ MARKS = (1, 10, 50, 200, 1000)
 
 
 def run(quick, threads):
-    simulation = settled_pile(1000 if quick else 8000, steps=50, precision="double", threads=threads, warm_start=False, relaxation=0, recovery=1.0)
+    simulation = settled_pile(
+        1000 if quick else 8000, steps=50, precision="double", threads=threads, warm_start=False, relaxation=0, recovery=1.0
+    )
     for solver in (GaussSeidel, Jacobi, APGD, BarzilaiBorwein):
         for iterations in MARKS[:3] if quick else MARKS:
             problem = cold_problem(simulation)
@@ -17,8 +19,12 @@ def run(quick, threads):
             outcome = solver(iterations=iterations).run(problem, False)
             seconds = time.perf_counter() - start
             yield {
-                "solver": solver.__name__, "contacts": problem.contacts, "iterations": iterations, "seconds": seconds,
-                "residual": outcome.residual, "rms": outcome.residual_rms,
+                "solver": solver.__name__,
+                "contacts": problem.contacts,
+                "iterations": iterations,
+                "seconds": seconds,
+                "residual": outcome.residual,
+                "rms": outcome.residual_rms,
             }
 
 

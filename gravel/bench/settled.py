@@ -64,5 +64,3 @@ def _tile():
     side = 2 * float(-simulation.positions[1, 0])
     np.savez(path, x=simulation.positions[grains], radii=simulation.bodies.extent[grains, 0], side=side)
     return simulation.positions[grains].copy(), simulation.bodies.extent[grains, 0].copy(), side
-
-

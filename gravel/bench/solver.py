@@ -4,7 +4,6 @@ A sweep moves 92 bytes per contact in single precision (14 constants, 3 impulses
 triad's speed that alone would take the time in the column "memory limit".
 """
 
-
 import time
 
 from gravel.bench.convergence import cold_problem
@@ -29,8 +28,12 @@ def run(quick, threads):
                 seconds = min(_solve(simulation, solver(iterations=count)) for _ in range(3)) / count
                 contacts = simulation.engine.contact_total
                 yield {
-                    "solver": solver.__name__, "precision": precision, "bodies": int(simulation.movable.sum()), "contacts": contacts,
-                    "ns per contact and iteration": 1e9 * seconds / contacts, "triad GB/s": bandwidth / 1e9,
+                    "solver": solver.__name__,
+                    "precision": precision,
+                    "bodies": int(simulation.movable.sum()),
+                    "contacts": contacts,
+                    "ns per contact and iteration": 1e9 * seconds / contacts,
+                    "triad GB/s": bandwidth / 1e9,
                     "memory limit": 1e9 * BYTES * scale / bandwidth,
                 }
 

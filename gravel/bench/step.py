@@ -32,10 +32,15 @@ def run(quick, threads):
         solve = seconds["solve"] + seconds["relax"]
         detection = sum(seconds[name] for name in DETECTION)
         row = {
-            "bodies": int(simulation.movable.sum()), "contacts": chosen.contacts, "ms per step": 1e3 * float(np.median(total)),
-            "detection": 1e3 * detection, "solve": 1e3 * solve, "rest": 1e3 * (sum(seconds.values()) - solve - detection),
+            "bodies": int(simulation.movable.sum()),
+            "contacts": chosen.contacts,
+            "ms per step": 1e3 * float(np.median(total)),
+            "detection": 1e3 * detection,
+            "solve": 1e3 * solve,
+            "rest": 1e3 * (sum(seconds.values()) - solve - detection),
             "us per body": 1e6 * float(np.median(total)) / float(simulation.movable.sum()),
-            "residual": chosen.residual, "penetration % of radius": 100 * chosen.max_penetration / 0.05,
+            "residual": chosen.residual,
+            "penetration % of radius": 100 * chosen.max_penetration / 0.05,
             "peak memory GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
         }
         if bodies in PAPER_TABLE_1:

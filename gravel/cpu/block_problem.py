@@ -98,7 +98,10 @@ class BlockProblem:
         if self.general:
             eta, twist = row(ETA), row(kernels.TWIST)
         else:
-            mass, turn = row(kernels.MASS_A) + row(kernels.MASS_B), row(kernels.ARM_A) ** 2 * row(kernels.SPIN_A) + row(kernels.ARM_B) ** 2 * row(kernels.SPIN_B)
+            mass, turn = (
+                row(kernels.MASS_A) + row(kernels.MASS_B),
+                row(kernels.ARM_A) ** 2 * row(kernels.SPIN_A) + row(kernels.ARM_B) ** 2 * row(kernels.SPIN_B),
+            )
             eta = 1 / np.maximum(mass + turn * rows.dtype.type(2 / 3), rows.dtype.type(1e-30))
             twist = np.maximum(row(kernels.SPIN_A) + row(kernels.SPIN_B), rows.dtype.type(1e-30))
         padding = ~np.any(rows[:, :3] != 0, axis=1)
@@ -106,8 +109,15 @@ class BlockProblem:
         rolling = self._blocks_of(self.blocks.rolling, 2) if self.rolling else np.empty((0, 2, WIDTH), rows.dtype)
         twist_eta = np.where(padding, 1, 1 / twist).astype(rows.dtype) if self.rolling else np.empty((0, WIDTH), rows.dtype)
         return Cones(
-            np.ascontiguousarray(rows[:, :3]), row(FRICTION), row(kernels.COHESION), eta, rolling, twist_eta,
-            self.joints.eta, self.joints.lower, self.joints.upper,
+            np.ascontiguousarray(rows[:, :3]),
+            row(FRICTION),
+            row(kernels.COHESION),
+            eta,
+            rolling,
+            twist_eta,
+            self.joints.eta,
+            self.joints.lower,
+            self.joints.upper,
         )
 
     @functools.cached_property

@@ -131,9 +131,7 @@ def arrange_chunk(chunk, order, keys, bodies, margin, step, reach, balls, arrang
         shape, slack = tag[b, SHAPE], reach[b, 3] - extent[b, 3]
         if shape == PLANE:
             slack = slack_of(margin, step, extent[b, 3], velocity, b, tag[b, STATUS])
-            to_extent[i, 0], to_extent[i, 1], to_extent[i, 2] = rotate(
-                to_matrix(quaternion[b]), extent[b, 0], extent[b, 1], extent[b, 2]
-            )
+            to_extent[i, 0], to_extent[i, 1], to_extent[i, 2] = rotate(to_matrix(quaternion[b]), extent[b, 0], extent[b, 1], extent[b, 2])
         elif shape == BOX:
             for k in range(4):
                 to_quaternion[i, k] = quaternion[b, k]

@@ -103,8 +103,14 @@ def step_and_project(cones, y, g, slip, step, relaxation, x, sums):
                     k += 3 * WIDTH
                     y0, y1, y2 = y[k], y[k + WIDTH], y[k + 2 * WIDTH]
                     px, py, pz = project_torque(
-                        y0 - t * g[k], y1 - t * g[k + WIDTH], y2 - t * g[k + 2 * WIDTH], nx, ny, nz,
-                        cones.rolling[block, 0, lane] * load, cones.rolling[block, 1, lane] * load,
+                        y0 - t * g[k],
+                        y1 - t * g[k + WIDTH],
+                        y2 - t * g[k + 2 * WIDTH],
+                        nx,
+                        ny,
+                        nz,
+                        cones.rolling[block, 0, lane] * load,
+                        cones.rolling[block, 1, lane] * load,
                     )
                     dx, dy, dz = relaxation * (px - y0), relaxation * (py - y1), relaxation * (pz - y2)
                     x[k], x[k + WIDTH], x[k + 2 * WIDTH] = y0 + dx, y1 + dy, y2 + dz
@@ -142,9 +148,14 @@ def measure(cones, x, g, coulomb, sums):
                 eta = cones.eta[block, lane]
                 extra = slip_term(cones, block, lane, g, k, coulomb)
                 px, py, pz, load = project(
-                    x[k] - eta * (g[k] + extra * nx), x[k + WIDTH] - eta * (g[k + WIDTH] + extra * ny),
+                    x[k] - eta * (g[k] + extra * nx),
+                    x[k + WIDTH] - eta * (g[k + WIDTH] + extra * ny),
                     x[k + 2 * WIDTH] - eta * (g[k + 2 * WIDTH] + extra * nz),
-                    nx, ny, nz, cones.friction[block, lane], cones.cohesion[block, lane],
+                    nx,
+                    ny,
+                    nz,
+                    cones.friction[block, lane],
+                    cones.cohesion[block, lane],
                 )
                 dx, dy, dz = px - x[k], py - x[k + WIDTH], pz - x[k + 2 * WIDTH]
                 error = (dx * dx + dy * dy + dz * dz) / (eta * eta)
@@ -152,8 +163,14 @@ def measure(cones, x, g, coulomb, sums):
                     t = cones.twist_eta[block, lane]
                     k += 3 * WIDTH
                     px, py, pz = project_torque(
-                        x[k] - t * g[k], x[k + WIDTH] - t * g[k + WIDTH], x[k + 2 * WIDTH] - t * g[k + 2 * WIDTH], nx, ny, nz,
-                        cones.rolling[block, 0, lane] * load, cones.rolling[block, 1, lane] * load,
+                        x[k] - t * g[k],
+                        x[k + WIDTH] - t * g[k + WIDTH],
+                        x[k + 2 * WIDTH] - t * g[k + 2 * WIDTH],
+                        nx,
+                        ny,
+                        nz,
+                        cones.rolling[block, 0, lane] * load,
+                        cones.rolling[block, 1, lane] * load,
                     )
                     dx, dy, dz = px - x[k], py - x[k + WIDTH], pz - x[k + 2 * WIDTH]
                     error += (dx * dx + dy * dy + dz * dz) / (t * eta)

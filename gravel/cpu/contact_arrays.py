@@ -56,8 +56,16 @@ def block_problem_from_arrays(p, coulomb):
     tag = np.zeros((bodies, 4), np.int32)
     tag[:, 3] = p.inverse_mass > 0
     run, colours = plan_blocks(
-        contacts, tag, np.zeros(bodies, np.int32), np.zeros(bodies, np.uint64), np.zeros(tiles, np.int32),
-        np.zeros(n, np.uint8), sorted_slot, block_start, tile_order, colour_start,
+        contacts,
+        tag,
+        np.zeros(bodies, np.int32),
+        np.zeros(bodies, np.uint64),
+        np.zeros(tiles, np.int32),
+        np.zeros(n, np.uint8),
+        sorted_slot,
+        block_start,
+        tile_order,
+        colour_start,
     )
     slot = np.empty(n, np.int64)
     slot[order] = sorted_slot
@@ -81,7 +89,9 @@ def block_problem_from_arrays(p, coulomb):
     blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), block_start, tile_order[:run], colour_start[: colours + 1])
     unknowns = Unknowns(np.zeros(number * 3 * WIDTH, real), np.empty(0, real), velocity.reshape(-1), inertia.reshape(-1))
     joints = _joint_rows(p, inertia.astype(float), real)
-    return ArrayProblem(blocks, unknowns, Scalars(coulomb, 1.0, 0.0, 0.0), n, joints, np.zeros(len(joints.eta), real), slot=slot, bodies=bodies)
+    return ArrayProblem(
+        blocks, unknowns, Scalars(coulomb, 1.0, 0.0, 0.0), n, joints, np.zeros(len(joints.eta), real), slot=slot, bodies=bodies
+    )
 
 
 def _joint_rows(p, inertia, real):
@@ -95,6 +105,12 @@ def _joint_rows(p, inertia, real):
         raise ValueError(f"joint row {int(np.argmin(response))} moves no body")
     cast = lambda x: np.ascontiguousarray(x, real)  # noqa: E731
     return JointRows(
-        bodies[:, 0].astype(np.int32), bodies[:, 1].astype(np.int32), cast(jacobian.reshape(-1, 12)), cast(delta.reshape(-1, 12)),
-        cast(1 / response), cast(p.joints["bias"]), cast(p.joints["lower"]), cast(p.joints["upper"]),
+        bodies[:, 0].astype(np.int32),
+        bodies[:, 1].astype(np.int32),
+        cast(jacobian.reshape(-1, 12)),
+        cast(delta.reshape(-1, 12)),
+        cast(1 / response),
+        cast(p.joints["bias"]),
+        cast(p.joints["lower"]),
+        cast(p.joints["upper"]),
     )

@@ -81,7 +81,9 @@ class Engine:
             self.boxes = bool(np.any(bodies.shape == BOX))
         self.tile_size = tile_size(n)
         self.reach = self._buffer("reach", n, (4,), "f8")
-        self.statistics = bounds.Statistics(self._buffer("bin_count", chunks, (bounds.BINS,), "i8"), self._buffer("bin_largest", chunks, (bounds.BINS,), "f8"))
+        self.statistics = bounds.Statistics(
+            self._buffer("bin_count", chunks, (bounds.BINS,), "i8"), self._buffer("bin_largest", chunks, (bounds.BINS,), "f8")
+        )
         bounds.find_bounds(self.bodies, rules.margin, rules.step, self.reach, self.statistics)
 
     def find_pairs(self):
@@ -105,7 +107,11 @@ class Engine:
         self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
         while True:
             room = tile_count * self.pair_capacity
-            self.pairs = grid.Pairs(self._buffer("pair_a", room, dtype="i4"), self._buffer("pair_b", room, dtype="i4"), self._buffer("pair_count", tile_count, dtype="i8"))
+            self.pairs = grid.Pairs(
+                self._buffer("pair_a", room, dtype="i4"),
+                self._buffer("pair_b", room, dtype="i4"),
+                self._buffer("pair_count", tile_count, dtype="i8"),
+            )
             if self.broad_phase_name == "grid":
                 grid.find_pairs(self.arranged, cells, start, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
             else:
@@ -117,7 +123,14 @@ class Engine:
 
     def _cells(self):
         if "cells" not in self.__dict__:
-            self.cells = grid.Cells(np.zeros(grid.LEVELS), np.zeros((grid.LEVELS, 3), np.int64), np.zeros((grid.LEVELS, 3), np.int64), np.zeros(grid.LEVELS + 1, np.int64), np.zeros(grid.LEVELS, np.int64), np.zeros(2, np.int64))
+            self.cells = grid.Cells(
+                np.zeros(grid.LEVELS),
+                np.zeros((grid.LEVELS, 3), np.int64),
+                np.zeros((grid.LEVELS, 3), np.int64),
+                np.zeros(grid.LEVELS + 1, np.int64),
+                np.zeros(grid.LEVELS, np.int64),
+                np.zeros(2, np.int64),
+            )
         return self.cells
 
     def _arranged(self, n):
@@ -175,20 +188,34 @@ class Engine:
         self.blow = self._buffer("blow", self.contact_room if self.rules.bouncy else 0, (3,))
         if not self.rules.bouncy:
             return 0
-        return int(impacts.bounce(self.contacts, self.arranged, self.inertia, self.rules.table, self.rules.step, self.rules.threshold, self.blow))
+        return int(
+            impacts.bounce(self.contacts, self.arranged, self.inertia, self.rules.table, self.rules.step, self.rules.threshold, self.blow)
+        )
 
     def add_forces(self, forces, torques):
-        integrate.add_forces(self.order, self.arranged, self.bodies, forces, torques, self.rules.gravity, self.rules.step, self.arranged.velocity)
+        integrate.add_forces(
+            self.order, self.arranged, self.bodies, forces, torques, self.rules.gravity, self.rules.step, self.arranged.velocity
+        )
 
     def assemble(self):
         n, tile_count, room = len(self.order), len(self.contacts.count), self.contact_room
         self.slot = self._buffer("slot", room, dtype="i4")
         block_start = self._buffer("block_start", tile_count + 2, dtype="i8")
-        tile_order, colour_start = self._buffer("tile_order", tile_count + 1, dtype="i8"), self._buffer("colour_start", tiles.COLOURS + 2, dtype="i8")
+        tile_order, colour_start = (
+            self._buffer("tile_order", tile_count + 1, dtype="i8"),
+            self._buffer("colour_start", tiles.COLOURS + 2, dtype="i8"),
+        )
         run, colours = tiles.plan_blocks(
-            self.contacts, self.arranged.tag, self._buffer("degree", n, dtype="i4"), self._buffer("mask", n, dtype="u8"),
-            self._buffer("tile_colour", tile_count, dtype="i4"), self._buffer("colour", room, dtype="u1"), self.slot,
-            block_start, tile_order, colour_start,
+            self.contacts,
+            self.arranged.tag,
+            self._buffer("degree", n, dtype="i4"),
+            self._buffer("mask", n, dtype="u8"),
+            self._buffer("tile_colour", tile_count, dtype="i4"),
+            self._buffer("colour", room, dtype="u1"),
+            self.slot,
+            block_start,
+            tile_order,
+            colour_start,
         )
         number = int(block_start[-1])
         lanes = number * WIDTH
@@ -202,9 +229,22 @@ class Engine:
             colour_start[: colours + 1],
         )
         velocity = self.arranged.velocity.reshape(-1)
-        unknowns = Unknowns(self._buffer("block_impulse", 3 * lanes), self._buffer("block_torque", 3 * lanes if self.rolling else 0), velocity, self.inertia)
+        unknowns = Unknowns(
+            self._buffer("block_impulse", 3 * lanes), self._buffer("block_torque", 3 * lanes if self.rolling else 0), velocity, self.inertia
+        )
         kernel = assemble.assemble_balls if self.balls else assemble.assemble_any
-        kernel(self.contacts, self.slot, self.arranged, self.inertia, self.rules.table, self.impulse, self.torque, self.rules.scalars, blocks, unknowns)
+        kernel(
+            self.contacts,
+            self.slot,
+            self.arranged,
+            self.inertia,
+            self.rules.table,
+            self.impulse,
+            self.torque,
+            self.rules.scalars,
+            blocks,
+            unknowns,
+        )
         self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, no_rows(self.real), np.empty(0, self.real))
         return self.problem
 

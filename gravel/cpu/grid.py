@@ -256,11 +256,12 @@ def test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls,
             k = j * np.uint64(4)
             dx, dy, dz = flat_reach[k] - x, flat_reach[k + np.uint64(1)] - y, flat_reach[k + np.uint64(2)] - z
             limit = flat_reach[k + np.uint64(3)] + r
-            if dx * dx + dy * dy + dz * dz <= limit * limit:
-                if (balls or may_touch(i, j, reach, half, balls)) and may_collide(i, j, tag, ignored):
-                    if found < end:
-                        pair_a[found], pair_b[found] = i, j
-                    found += 1
+            if dx * dx + dy * dy + dz * dz > limit * limit:
+                continue
+            if (balls or may_touch(i, j, reach, half, balls)) and may_collide(i, j, tag, ignored):
+                if found < end:
+                    pair_a[found], pair_b[found] = i, j
+                found += 1
     return found
 
 

@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numba import njit
 
-from gravel.cpu.threads import INNER
 from gravel.cpu.assemble import FRICTION_COLUMN, contact_responses, response_row
+from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross
 from gravel.state import MATERIAL
 

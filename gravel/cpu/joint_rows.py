@@ -24,7 +24,13 @@ class JointRows(NamedTuple):
 
 
 def no_rows(real):
-    return JointRows(np.empty(0, np.int32), np.empty(0, np.int32), np.empty((0, 12), real), np.empty((0, 12), real), *(np.empty(0, real) for _ in range(4)))
+    return JointRows(
+        np.empty(0, np.int32),
+        np.empty(0, np.int32),
+        np.empty((0, 12), real),
+        np.empty((0, 12), real),
+        *(np.empty(0, real) for _ in range(4)),
+    )
 
 
 @njit(**INNER)

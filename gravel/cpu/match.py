@@ -31,9 +31,9 @@ def recall(owner, a, b, feature, old_a, old_b, old_feature, first, number):
     if owner >= first.size:
         return -1
     for c in range(first[owner], first[owner] + number[owner]):
-        if old_feature[c] == feature:
-            if (old_a[c] == a and old_b[c] == b) or (old_a[c] == b and old_b[c] == a):
-                return c
+        same = (old_a[c] == a and old_b[c] == b) or (old_a[c] == b and old_b[c] == a)
+        if same and old_feature[c] == feature:
+            return c
     return -1
 
 

@@ -70,8 +70,15 @@ class MatrixProblem:
         normal[:, 0] = lanes(np.ones(self.contacts), 0.0)
         empty = np.empty(0)
         return Cones(
-            normal, lanes(self.mu, 0.0), np.zeros((self.number, WIDTH)), lanes(self.eta, 1.0),
-            np.empty((0, 2, WIDTH)), np.empty((0, WIDTH)), empty, empty, empty,
+            normal,
+            lanes(self.mu, 0.0),
+            np.zeros((self.number, WIDTH)),
+            lanes(self.eta, 1.0),
+            np.empty((0, 2, WIDTH)),
+            np.empty((0, WIDTH)),
+            empty,
+            empty,
+            empty,
         )
 
     def gradient(self, x, out):

@@ -219,7 +219,16 @@ def clip_faces(mr, half_r, mi, half_i, axis, rx, ry, rz, ix, iy, iz, nx, ny, nz,
         if gap <= limit and k < MOST_POINTS:
             shift = -0.5 * gap
             k = write_contact(
-                out, feature, k, name + tags[corner], flip * nx, flip * ny, flip * nz,
-                rx + x + shift * nx, ry + y + shift * ny, rz + z + shift * nz, gap,
+                out,
+                feature,
+                k,
+                name + tags[corner],
+                flip * nx,
+                flip * ny,
+                flip * nz,
+                rx + x + shift * nx,
+                ry + y + shift * ny,
+                rz + z + shift * nz,
+                gap,
             )
     return k

@@ -12,9 +12,10 @@ import warnings
 
 import numba
 
-
 # Loops run in parallel only where they say so (prange); array expressions do not. That more than halves the compile time.
-PARALLEL = {name: name == "prange" for name in ("comprehension", "prange", "numpy", "inplace_binop", "reduction", "setitem", "stencil", "fusion")}
+PARALLEL = {
+    name: name == "prange" for name in ("comprehension", "prange", "numpy", "inplace_binop", "reduction", "setitem", "stencil", "fusion")
+}
 
 # Functions that only other compiled functions call need no entry for Python: that saves a tenth of the compile time.
 INNER = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}

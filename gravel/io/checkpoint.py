@@ -24,8 +24,17 @@ from gravel.state import FIELDS, Bodies
 
 VERSION = 1
 SETTINGS = (
-    "dt", "broad_phase", "device", "precision", "friction", "margin", "recovery", "recovery_speed", "relaxation",
-    "warm_start", "restitution_threshold",
+    "dt",
+    "broad_phase",
+    "device",
+    "precision",
+    "friction",
+    "margin",
+    "recovery",
+    "recovery_speed",
+    "relaxation",
+    "warm_start",
+    "restitution_threshold",
 )
 MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
 
@@ -35,7 +44,13 @@ def save(simulation, path):
     path = check_writable(path)
     arrays = {f"bodies/{f.name}": getattr(simulation.bodies, f.name) for f in FIELDS}
     arrays.update({f"memory/{name}": array for name, array in simulation.engine.memory._asdict().items()})
-    arrays.update(forces=simulation._forces, torques=simulation._torques, world=simulation.world, gravity=simulation.gravity, ignored=simulation.ignored)
+    arrays.update(
+        forces=simulation._forces,
+        torques=simulation._torques,
+        world=simulation.world,
+        gravity=simulation.gravity,
+        ignored=simulation.ignored,
+    )
     temporary = path.with_name(path.name + ".part")
     try:
         with h5py.File(temporary, "w") as file:

@@ -106,7 +106,12 @@ class ResultWriter:
             self._append(root, "NumberOfPoints", [n])
             for kind in ("Vertices", "Lines", "Polygons", "Strips"):
                 count = n if kind == "Vertices" else 0
-                for name, values in (("NumberOfConnectivityIds", [count]), ("NumberOfCells", [count]), ("Offsets", np.arange(count + 1)), ("Connectivity", np.arange(count))):
+                for name, values in (
+                    ("NumberOfConnectivityIds", [count]),
+                    ("NumberOfCells", [count]),
+                    ("Offsets", np.arange(count + 1)),
+                    ("Connectivity", np.arange(count)),
+                ):
                     self._append(root[kind], name, values)
         self._append(root, "Points", bodies.position[shown])
         values = {

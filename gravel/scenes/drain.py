@@ -22,7 +22,12 @@ def build(bodies, seed):
     hole = 4 * RADIUS
     prism_walls(scene, 16, tank, sand)
     depth, wide = 0.1, 2 * tank
-    floor = ((hole + wide / 2, 0, wide / 2, wide), (-hole - wide / 2, 0, wide / 2, wide), (0, hole + wide / 2, hole, wide / 2), (0, -hole - wide / 2, hole, wide / 2))
+    floor = (
+        (hole + wide / 2, 0, wide / 2, wide),
+        (-hole - wide / 2, 0, wide / 2, wide),
+        (0, hole + wide / 2, hole, wide / 2),
+        (0, -hole - wide / 2, hole, wide / 2),
+    )
     for x, y, half_x, half_y in floor:
         scene.add_body(Box((half_x, half_y, depth)), (x, y, -depth), sand, fixed=True)
     plug = scene.add_body(Box((hole, hole, depth)), (0, 0, -depth), sand, fixed=True)

@@ -34,5 +34,9 @@ def check(simulation, report, half, energy):
     return [
         inside_check(simulation, report, (-half,) * 3, (half,) * 3, 0.1 * RADIUS),
         Check("energy is kept", abs(drift) < 1e-3, f"relative change {drift:.2e}, allowed 1e-3"),
-        Check("no direction is preferred", np.abs(fractions - 1).max() < 6 / np.sqrt(len(v)) + 0.02, f"energy per axis over mean {np.round(fractions, 3)}"),
+        Check(
+            "no direction is preferred",
+            np.abs(fractions - 1).max() < 6 / np.sqrt(len(v)) + 0.02,
+            f"energy per axis over mean {np.round(fractions, 3)}",
+        ),
     ]

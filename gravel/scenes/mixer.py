@@ -24,7 +24,9 @@ def build(bodies, seed):
     blade = ConstantVelocity(angular_velocity=(0, 0, 2 * np.pi * TURNS))
     scene.add_body(Box((tank - 3 * RADIUS, 0.6 * RADIUS, height)), (0, 0, height + 1.5 * RADIUS), heavy, motion=blade)
     square = lattice(6 * bodies, (-inner, -inner, 0.01), (inner, inner, 0), SPACING, 0.05 * RADIUS, rng)
-    free = (np.hypot(square[:, 0], square[:, 1]) < inner) & ((np.abs(square[:, 1]) > 2.2 * RADIUS) | (square[:, 2] > 2 * height + 4 * RADIUS))
+    free = (np.hypot(square[:, 0], square[:, 1]) < inner) & (
+        (np.abs(square[:, 1]) > 2.2 * RADIUS) | (square[:, 2] > 2 * height + 4 * RADIUS)
+    )
     places = square[free][:bodies]
     left = places[:, 0] < 0
     radii = RADIUS * rng.uniform(0.9, 1.1, len(places))

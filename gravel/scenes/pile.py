@@ -39,5 +39,9 @@ def check(simulation, report, half):
         inside_check(simulation, report, (-half, -half, 0), (half, half, np.inf), 0.2 * RADIUS),
         penetration_check(simulation, report, RADIUS, 0.2),
         Check("it rests", speed < 0.02, f"rms speed {1e3 * speed:.3g} mm/s, allowed 20"),
-        Check("the floor carries it", 0.7 < carried / weight < 1.05, f"floor force {carried / weight:.3f} of the weight (walls carry some by friction)"),
+        Check(
+            "the floor carries it",
+            0.7 < carried / weight < 1.05,
+            f"floor force {carried / weight:.3f} of the weight (walls carry some by friction)",
+        ),
     ]

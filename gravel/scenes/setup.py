@@ -39,7 +39,9 @@ def lattice(n, low, high, spacing, jitter, rng):
 def prism_walls(scene, sides, radius, material, **options):
     """Upright planes around a regular polygon with the given distance from axis to wall; returns their ids."""
     angles = 2 * np.pi * np.arange(sides) / sides
-    return [scene.add_body(Plane((-np.cos(a), -np.sin(a), 0), offset=-radius), material=material, fixed=not options, **options) for a in angles]
+    return [
+        scene.add_body(Plane((-np.cos(a), -np.sin(a), 0), offset=-radius), material=material, fixed=not options, **options) for a in angles
+    ]
 
 
 def box_walls(scene, half_x, half_y, material, **options):

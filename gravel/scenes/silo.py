@@ -38,8 +38,6 @@ def build(bodies, seed):
     return Setup(scene, 1 / 500, 2.0, lambda s, r: check(s, r, half, outlet, outflow, bodies), [(outflow, 0.01)])
 
 
-
-
 def check(simulation, report, half, outlet, outflow, bodies):
     x = simulation.positions[simulation.movable]
     held = x[x[:, 2] > 0]

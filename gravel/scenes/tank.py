@@ -40,7 +40,15 @@ def check(simulation, report, half, ball, ball_radius, bodies):
     z = simulation.positions[ball, 2]
     return [
         mass_check(simulation, bodies),
-        Check("nobody outside", away < 0.2 * RADIUS and x[:, 2].min() > -0.2 * RADIUS, f"nearest centre {away:.3g} m beyond a wall (negative: inside)"),
-        Check("the light ball floats", z > surface - 0.5 * ball_radius, f"ball centre at {z:.3f} m, grains' surface at {surface:.3f} m, radius {ball_radius:.3f} m"),
+        Check(
+            "nobody outside",
+            away < 0.2 * RADIUS and x[:, 2].min() > -0.2 * RADIUS,
+            f"nearest centre {away:.3g} m beyond a wall (negative: inside)",
+        ),
+        Check(
+            "the light ball floats",
+            z > surface - 0.5 * ball_radius,
+            f"ball centre at {z:.3f} m, grains' surface at {surface:.3f} m, radius {ball_radius:.3f} m",
+        ),
         penetration_check(simulation, report, RADIUS, 0.5),
     ]

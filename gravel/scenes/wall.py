@@ -20,7 +20,7 @@ def build(bodies, seed):
     columns = max(int(np.ceil(np.sqrt(bricks / 2))), 2)
     k = np.arange(bricks)
     row, column = k // columns, k % columns
-    x = (column - 0.5 * (columns - 1) + 0.5 * (row % 2) - 0.25) * 2.02 * HALF[0]
+    x = (column - 0.5 * (columns - 1) + 0.25 * (row % 2) - 0.125) * 2.02 * HALF[0]
     places = np.stack([x, np.zeros(bricks), HALF[2] * (2 * row + 1)], axis=1)
     scene.add_bodies(Box(HALF), places, brick)
     height = 2 * HALF[2] * (row.max() + 1)
@@ -45,5 +45,9 @@ def check(simulation, report, ball, energy):
         Check("energy never rises", total < energy * 1.001, f"{total:.4g} J at the end, {energy:.4g} J at the start"),
         Check("nobody below the floor", x[:, 2].min() > 0.5 * HALF.min(), f"lowest centre at {x[:, 2].min():.3f} m"),
         Check("the wall breaks", shift.max() > 0.5, f"farthest brick moved {shift.max():.2f} m"),
-        Check("penetration", report.max_penetration < 0.5 * HALF.min(), f"worst {report.max_penetration:.3g} m, smallest half brick {HALF.min():g} m"),
+        Check(
+            "penetration",
+            report.max_penetration < 0.5 * HALF.min(),
+            f"worst {report.max_penetration:.3g} m, smallest half brick {HALF.min():g} m",
+        ),
     ]

@@ -212,7 +212,7 @@ def test_box_sticks_on_a_slope_below_the_friction_angle(friction, mu):
     sim = on_slope(np.arctan(mu) - np.radians(2), mu, friction)
     steps(sim, 0.5)
     assert np.linalg.norm(sim.positions[1] - (0, 0, 0.1)) < G * DT**2  # what a single free step would do
-    assert not sim.contacts.sliding.any()
+    assert not sim.contacts.sliding.all()  # how four corners share the load is not determined: some may be at the limit
 
 
 @MODES
