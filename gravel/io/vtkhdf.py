@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from gravel.shapes import PLANE
-from gravel.state import MATERIAL, REMOVED, SHAPE
+from gravel.state import MATERIAL, MOVABLE, REMOVED, SHAPE
 
 POINT_DATA = {
     "id": ((), "i4"),
@@ -23,6 +23,7 @@ POINT_DATA = {
     "extent": ((3,), "f4"),
     "quaternion": ((4,), "f4"),
     "material": ((), "i4"),
+    "movable": ((), "i4"),  # 0: fixed or with prescribed motion
 }
 REPORT_FIELDS = ("time", "contacts", "iterations", "residual", "residual_rms", "converged", "max_penetration", "kinetic_energy")
 
@@ -123,6 +124,7 @@ class ResultWriter:
             "extent": bodies.extent[shown, :3],
             "quaternion": bodies.quaternion[shown],
             "material": bodies.tag[shown, MATERIAL],
+            "movable": bodies.status[shown] == MOVABLE,
         }
         for name in POINT_DATA:
             self._append(root["PointData"], name, values[name])

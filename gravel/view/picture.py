@@ -39,9 +39,8 @@ def picture(result, output, frame=-1, colour="material", size=(1200, 900)):
 
 
 def _shown(data):
-    """Bodies that set the scale: walls that are far larger than the grains do not."""
-    radius = data["radius"]
-    return radius <= 20 * np.median(radius) if len(radius) else np.zeros(0, bool)
+    """Bodies that are drawn solid and set the scale; the others are walls and blades."""
+    return data["movable"] == 1
 
 
 def _add_balls(pv, plotter, data, values, balls, look):
@@ -60,9 +59,9 @@ def _add_balls(pv, plotter, data, values, balls, look):
 
 
 def _add_boxes(pv, plotter, data, values, boxes, look):
-    grains = _shown(data)
+    movable = _shown(data)
     for solid in (True, False):
-        pick = np.flatnonzero(boxes & (grains == solid))
+        pick = np.flatnonzero(boxes & (movable == solid))
         if not len(pick):
             continue
         mesh = pv.merge([_box(pv, data, k, values[k]) for k in pick]) if len(pick) > 1 else _box(pv, data, pick[0], values[pick[0]])

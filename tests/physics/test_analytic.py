@@ -13,6 +13,7 @@ import gravel as gv
 G, DT = 9.81, 1e-3
 EXACT = gv.GaussSeidel(iterations=1000, tolerance=1e-10)
 MODES = pytest.mark.parametrize("friction", ["cone", "coulomb"])
+SOLVERS = pytest.mark.parametrize("solver", [kind(iterations=1000, tolerance=1e-9) for kind in (gv.GaussSeidel, gv.Jacobi, gv.APGD, gv.BarzilaiBorwein)])
 
 
 # --- scenes and measurements
@@ -359,9 +360,19 @@ def test_sliding_gap_of_the_cone_mode_is_h_mu_v(friction, shape, height):
 
 # --- impacts
 @pytest.mark.parametrize("restitution", [0.3, 0.7, 1.0])
-@pytest.mark.parametrize("shape, low", [(gv.Sphere(0.1), 0.1), (gv.Box((0.1, 0.1, 0.1)), 0.1)])
-def test_bouncing_body_rises_to_e2_h(restitution, shape, low):
-    height, dt = 0.5, 5e-4
+def test_bouncing_ball_rises_to_e2_h(restitution):
+    assert_bounce(gv.Sphere(0.1), restitution)
+
+
+@pytest.mark.parametrize("restitution", [0.3, 1.0])
+def test_flat_box_bounces_straight_up_to_e2_h(restitution):
+    """Its four corners hit the floor at once, so by symmetry it does not start to turn."""
+    sim = assert_bounce(gv.Box((0.1, 0.1, 0.1)), restitution)
+    assert np.linalg.norm(sim.angular_velocities[1]) < 1e-6
+
+
+def assert_bounce(shape, restitution, height=0.5, low=0.1, dt=5e-4):
+    """Drop a body from the height of its lowest point and look how high that comes after the first bounce."""
     rubber = gv.Material(restitution=restitution, friction=0.0)
     scene = floor_scene(rubber)
     scene.add_body(shape, (0, 0, low + height), rubber)
@@ -374,6 +385,7 @@ def test_bouncing_body_rises_to_e2_h(restitution, shape, low):
         peak = max(peak, sim.positions[1, 2] - low)
     # half a step's travel from falling, one from meeting the floor early, half from rising
     assert abs(peak - restitution**2 * height) < 2 * G * fall * dt
+    return sim
 
 
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
@@ -387,6 +399,17 @@ def test_two_balls_of_different_mass_collide_as_in_the_textbook(restitution):
     steps(sim, 0.2)
     blow = (1 + restitution) * m1 * m2 * (v1 - v2) / (m1 + m2)
     assert np.allclose(sim.velocities, [[v1 - blow / m1, 0, 0], [v2 + blow / m2, 0, 0]], rtol=0, atol=1e-8)
+
+
+@SOLVERS
+def test_every_solver_lets_smooth_balls_part(solver):
+    """Without friction and exactly head-on, with restitution 1/2: the slower of two equal balls leaves with 3/4 of the speed."""
+    smooth = gv.Material(friction=0.0, restitution=0.5)
+    scene = gv.Scene(gravity=(0, 0, 0))
+    scene.add_bodies(gv.Sphere(0.1), [(0, 0, 0), (0.25, 0, 0)], smooth, velocities=[(1, 0, 0), (0, 0, 0)])
+    sim = simulate(scene, solver=solver)
+    steps(sim, 0.1)
+    assert np.allclose(sim.velocities, [(0.25, 0, 0), (0.75, 0, 0)], rtol=0, atol=10 * solver.tolerance)
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.037])
@@ -493,6 +516,22 @@ def test_resting_bodies_press_on_the_floor_with_their_weight(friction, shape):
     contacts = sim.contacts
     column = contacts.impulse[(contacts.body_a == 0) & (np.abs(contacts.point[:, 0] - 1) < 0.5)].sum(axis=0)
     assert np.allclose(column / DT, (0, 0, weight / 3), rtol=0, atol=allowed * weight)
+
+
+@MODES
+@SOLVERS
+def test_every_solver_carries_a_stack_of_two_boxes(solver, friction):
+    """Each box presses with the weight above it."""
+    stone = gv.Material(friction=0.5)
+    scene = floor_scene(stone)
+    scene.add_bodies(gv.Box((0.1, 0.1, 0.1)), [(0, 0, 0.1), (0, 0, 0.3)], stone)
+    sim = simulate(scene, solver=solver, friction=friction)
+    steps(sim, 0.1)
+    contacts, weight = sim.contacts, G * sim.masses[1]
+    allowed = 100 * solver.tolerance / (G * DT)
+    assert np.allclose(floor_impulse(sim) / DT, (0, 0, 2 * weight), rtol=0, atol=allowed * weight)
+    between = contacts.impulse[(contacts.body_a == 1) & (contacts.body_b == 2)].sum(axis=0)
+    assert np.allclose(between / DT, (0, 0, weight), rtol=0, atol=allowed * weight)
 
 
 def test_contact_impulses_are_the_change_of_momentum_in_every_step():

@@ -1,0 +1,50 @@
+"""Settled piles: penetration, speed and residual after two seconds, 50 iterations, steps of 1/500 s. Long: pytest -m slow."""
+
+import numpy as np
+import pytest
+
+import gravel as gv
+from gravel import scenes
+
+
+def settle(bodies, seconds, solver=None):
+    setup = scenes.build("pile", bodies)
+    simulation = gv.Simulation(setup.scene, setup.dt, solver)
+    energies = []
+    for _ in range(round(seconds / setup.dt)):
+        energies.append(simulation.step().kinetic_energy)
+    return simulation, energies
+
+
+def speed(simulation):
+    return np.sqrt(np.mean(np.sum(simulation.velocities[simulation.movable].astype(float) ** 2, axis=1)))
+
+
+@pytest.mark.slow
+def test_settled_pile_of_1000():
+    simulation, _ = settle(1000, 2.0, gv.GaussSeidel(iterations=50))
+    report = simulation.report
+    print(f"penetration {100 * report.max_penetration / 0.05:.2g} %, rms speed {1e3 * speed(simulation):.2g} mm/s, ", end="")
+    print(f"residual max {report.residual:.2g}, rms {report.residual_rms:.2g} m/s")
+    assert report.max_penetration <= 1e-3 * 0.05
+    assert speed(simulation) <= 3e-3
+    assert report.residual <= 5e-3 and report.residual_rms <= 5e-4
+
+
+@pytest.mark.slow
+def test_settled_pile_of_8000_comes_to_rest():
+    simulation, energies = settle(8000, 3.0)
+    report = simulation.report
+    print(f"penetration {100 * report.max_penetration / 0.05:.2g} %, kinetic energy {energies[-1]:.2g} J of at most {max(energies):.2g} J")
+    assert report.max_penetration <= 5e-3 * 0.05
+    assert energies[-1] < 1e-4 * max(energies)
+
+
+@pytest.mark.slow
+def test_papers_scheme_is_there_and_worse():
+    setup = scenes.build("pile", 1000)
+    plain = gv.Simulation(setup.scene, setup.dt, gv.GaussSeidel(iterations=50), **gv.PAPER_SCHEME)
+    for _ in range(1000):
+        plain.step()
+    better, _ = settle(1000, 2.0, gv.GaussSeidel(iterations=50))
+    assert plain.report.max_penetration > 3 * better.report.max_penetration
