@@ -153,11 +153,12 @@ class Simulation:
         lap("velocities")
         problem = engine.assemble()
         lap("assemble")
-        outcome = self.solver.run(problem, self.friction == "coulomb")
+        relaxes = self.relaxation > 0 and engine.contact_total > 0
+        outcome = self.solver.run(problem, self.friction == "coulomb", final=not relaxes)
         iterations = outcome.iterations
         engine.keep_moving_velocity()
         lap("solve")
-        if self.relaxation and engine.contact_total:
+        if relaxes:
             problem.relax()
             outcome = self.solver.run(problem, self.friction == "coulomb", iterations=self.relaxation)
         lap("relax")

@@ -41,23 +41,22 @@ class GaussSeidel(Solver):
 
     check_every: int = 10
 
-    def run(self, work, coulomb, history=False, iterations=None):
+    def run(self, work, coulomb, history=False, iterations=None, final=True):
+        """``final=False``: more is to come, so the residual at the end is not needed (None, where it was not looked at)."""
         iterations = iterations or self.iterations
         stride = 1 if history else self.check_every if self.tolerance > 0.0 else iterations
         work.begin()
-        done, seen = 0, []
-        worst, rms = work.measure() if history else (None, None)
+        done, seen, worst, rms = 0, [work.measure()[0]] if history else [], None, None
         while done < iterations:
             passes = min(stride, iterations - done)
             work.sweep(passes)
             done += passes
-            if history:
-                seen.append(worst)
-            worst, rms = work.measure()
-            if worst <= self.tolerance:
-                break
-        if history:
-            seen.append(worst)
+            if final or done < iterations:
+                worst, rms = work.measure()
+                if history:
+                    seen.append(worst)
+                if worst <= self.tolerance:
+                    break
         return Outcome(done, worst, rms, seen)
 
 
@@ -73,7 +72,7 @@ class Jacobi(Solver):
         checks.number("Jacobi relaxation", self.relaxation, above=0.0, maximum=1.0)
         checks.number("Jacobi overrelaxation", self.overrelaxation, above=0.0, maximum=2.0)
 
-    def run(self, work, coulomb, history=False, iterations=None):
+    def run(self, work, coulomb, history=False, iterations=None, final=True):
         return gradient_solvers.jacobi(
             work, float(coulomb), self.tolerance, iterations or self.iterations, history, self.relaxation, self.overrelaxation
         )
@@ -83,7 +82,7 @@ class Jacobi(Solver):
 class APGD(Solver):
     """Accelerated projected gradient descent: Nesterov's momentum, adaptive step, restart."""
 
-    def run(self, work, coulomb, history=False, iterations=None):
+    def run(self, work, coulomb, history=False, iterations=None, final=True):
         return gradient_solvers.accelerated(work, float(coulomb), self.tolerance, iterations or self.iterations, history)
 
 
@@ -91,7 +90,7 @@ class APGD(Solver):
 class BarzilaiBorwein(Solver):
     """Spectral projected gradient: step lengths from the last change of gradient."""
 
-    def run(self, work, coulomb, history=False, iterations=None):
+    def run(self, work, coulomb, history=False, iterations=None, final=True):
         return gradient_solvers.spectral(work, float(coulomb), self.tolerance, iterations or self.iterations, history)
 
 

@@ -61,8 +61,10 @@ class BlockProblem:
 
     def _push(self, sign):
         """Velocities change by sign M^-1 D (impulses)."""
-        self.run(kernels.APPLY, sign * self._values())
-        apply_joints(self.joints, sign * self.joint_impulse, self.unknowns.velocity)
+        values = self._values()
+        self.run(kernels.APPLY, values if sign == 1 else sign * values)
+        if len(self.joints.eta):
+            apply_joints(self.joints, sign * self.joint_impulse, self.unknowns.velocity)
 
     def _values(self):
         """Impulses and torques, block by block, as one vector."""

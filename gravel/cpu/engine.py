@@ -50,8 +50,9 @@ def only_balls(bodies):
 class Engine:
     def __init__(self, real, broad_phase):
         self.real, self.broad_phase_name = np.dtype(real), broad_phase
-        self.buffers, self.views = {}, {}
+        self.buffers, self.views, self.tuples = {}, {}, {}
         self.kinds = None  # of the bodies' shapes
+        self.no_joint_impulse = np.empty(0, real)
         self.pair_capacity = 0
         self.memory = self._memory(0, 0, False)
         self.contact_total = 0
@@ -69,11 +70,19 @@ class Engine:
         view = self.views[name] = held[:n]
         return view
 
+    def _kept(self, name, key, make):
+        """A tuple of buffers, made anew only when its sizes changed: small scenes take many steps a second."""
+        held = self.tuples.get(name)
+        if held is None or held[0] != key:
+            held = self.tuples[name] = key, make()
+        return held[1]
+
     # --- detection
     def find_bounds(self, bodies, rules):
-        self.bodies = bounds.BodyArrays(*(getattr(bodies, name) for name in bounds.BodyArrays._fields))
-        self.rules = rules
         n = bodies.count
+        make = lambda: bounds.BodyArrays(*(getattr(bodies, name) for name in bounds.BodyArrays._fields))  # noqa: E731
+        self.bodies = self._kept("bodies", (id(bodies), n), make)
+        self.rules = rules
         chunks = -(-n // bounds.CHUNK)
         if self.kinds != (id(bodies), bodies.count):
             self.kinds = id(bodies), bodies.count
@@ -100,18 +109,14 @@ class Engine:
             alive = np.flatnonzero(self.bodies.tag[:, STATUS] != REMOVED)
             count = len(alive)
             order[:count] = alive
-        self.order = order[:count]
-        self.arranged = self._arranged(count)
+        self.order = self._kept("order", (n, count), lambda: order[:count])
+        self.arranged = self._kept("arranged", (n, count, self.balls, self.boxes), lambda: self._arranged(count))
         bounds.arrange(self.order, keys, self.bodies, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
         tile_count = max(-(-count // self.tile_size), 1)
         self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
         while True:
             room = tile_count * self.pair_capacity
-            self.pairs = grid.Pairs(
-                self._buffer("pair_a", room, dtype="i4"),
-                self._buffer("pair_b", room, dtype="i4"),
-                self._buffer("pair_count", tile_count, dtype="i8"),
-            )
+            self.pairs = self._kept("pairs", (room, tile_count), lambda: self._pairs(room, tile_count))  # noqa: B023
             if self.broad_phase_name == "grid":
                 grid.find_pairs(self.arranged, cells, start, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
             else:
@@ -120,6 +125,10 @@ class Engine:
             if most <= self.pair_capacity:
                 return
             self.pair_capacity = most + most // 4
+
+    def _pairs(self, room, tile_count):
+        buffer = self._buffer
+        return grid.Pairs(buffer("pair_a", room, dtype="i4"), buffer("pair_b", room, dtype="i4"), buffer("pair_count", tile_count, dtype="i8"))
 
     def _cells(self):
         if "cells" not in self.__dict__:
@@ -152,24 +161,28 @@ class Engine:
         n, tile_count = len(self.order), len(self.pairs.count)
         room = max(len(self.buffers.get("contact_a", ())), 1024)
         while True:
-            contacts = narrow.Contacts(
-                self._buffer("contact_a", room, dtype="i4"),
-                self._buffer("contact_b", room, dtype="i4"),
-                self._buffer("feature", room, dtype="i4"),
-                self._buffer("normal", room, (3,)),
-                self._buffer("arm", room, (3,)),
-                self._buffer("gap", room),
-                self._buffer("tile_start", tile_count, dtype="i8"),
-                self._buffer("tile_count", tile_count, dtype="i8"),
-                self._buffer("body_first", n, dtype="i4"),
-                self._buffer("body_number", n, dtype="i4"),
-            )
+            contacts = self._kept("contacts", (room, tile_count, n), lambda: self._contacts(room, tile_count, n))  # noqa: B023
             bound = int(kernel(self.pairs, self.pair_capacity, self.arranged, self.tile_size, self.rules.margin, self.rules.step, contacts))
             if bound <= room:
                 break
             room = bound + bound // 8
         self.contacts, self.contact_room = contacts, bound
         self.contact_total = int(contacts.count.sum())
+
+    def _contacts(self, room, tile_count, n):
+        buffer = self._buffer
+        return narrow.Contacts(
+            buffer("contact_a", room, dtype="i4"),
+            buffer("contact_b", room, dtype="i4"),
+            buffer("feature", room, dtype="i4"),
+            buffer("normal", room, (3,)),
+            buffer("arm", room, (3,)),
+            buffer("gap", room),
+            buffer("tile_start", tile_count, dtype="i8"),
+            buffer("tile_count", tile_count, dtype="i8"),
+            buffer("body_first", n, dtype="i4"),
+            buffer("body_number", n, dtype="i4"),
+        )
 
     # --- the cone problem
     def match(self, warm):
@@ -245,7 +258,7 @@ class Engine:
             blocks,
             unknowns,
         )
-        self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, no_rows(self.real), np.empty(0, self.real))
+        self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, no_rows(self.real), self.no_joint_impulse)
         return self.problem
 
     # --- the end of the step

@@ -4,6 +4,7 @@
 v_b, on w_b] in the world frame. Bounds of +-infinity make a bilateral constraint; others make limits and motors.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ class JointRows(NamedTuple):
     upper: np.ndarray  # (m,) real
 
 
+@functools.cache
 def no_rows(real):
     return JointRows(
         np.empty(0, np.int32),

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
 import gravel as gv
 
@@ -281,14 +282,43 @@ def one_step_from(simulation, scene, broad_phase):
     return twin.contacts
 
 
-@pytest.mark.parametrize("steps", [0, 30, 150])
-def test_mixed_scene_grid_equals_brute(steps):
+def mixed_contacts(steps):
+    """The contacts that grid and brute force find in one state, after some steps."""
     scene = mixed_scene()
     simulation = gv.Simulation(scene, dt=4e-3, broad_phase="grid")
     for _ in range(steps):
         simulation.step()
-    grid, brute = (one_step_from(simulation, scene, name) for name in BROAD_PHASES)
+    return [one_step_from(simulation, scene, name) for name in BROAD_PHASES]
+
+
+@pytest.mark.parametrize("steps", [0, 30, 150, 200])
+def test_mixed_scene_grid_finds_the_pairs_of_brute(steps):
+    grid, brute = mixed_contacts(steps)
     assert len(grid) > 100
+    assert set(pairs_of(grid)) == set(pairs_of(brute))
+
+
+@pytest.mark.parametrize("steps", [0, 30, 150, 200])
+def test_mixed_scene_grid_finds_the_contacts_of_brute_where_a_ball_or_plane_is_touched(steps):
+    shapes = mixed_scene().bodies.shape
+    tables = mixed_contacts(steps)
+    assert_same_contacts(*(table[(shapes[table.body_a] != 1) | (shapes[table.body_b] != 1)] for table in tables))
+
+
+def test_contacts_of_two_boxes_do_not_depend_on_the_order_of_the_broad_phase():
+    """Pairs of boxes that lie nearly flat on each other, where the faces of both are about as good: grid equals brute."""
+    rng = np.random.default_rng(11)
+    count = 400
+    half = rng.uniform(0.2, 0.5, (2 * count, 3))
+    turn = Rotation.random(count, rng=rng)
+    tilt = Rotation.from_rotvec(rng.uniform(-0.01, 0.01, (count, 3)))
+    centres = 3.0 * np.stack(np.unravel_index(np.arange(count), (8, 8, 7)), axis=1)
+    offset = np.column_stack([rng.uniform(-0.1, 0.1, (count, 2)), half[::2, 2] + half[1::2, 2]])
+    positions, quaternions = np.empty((2 * count, 3)), np.empty((2 * count, 4))
+    positions[::2], positions[1::2] = centres, centres + turn.apply(offset)
+    quaternions[::2], quaternions[1::2] = (np.roll(r.as_quat(), 1, axis=1) for r in (turn, turn * tilt))
+    grid, brute = (gv.find_contacts(gv.Box(half), positions, quaternions, broad_phase=b, margin=1e-3) for b in BROAD_PHASES)
+    assert len(set(pairs_of(grid))) == count
     assert_same_contacts(grid, brute)
 
 
