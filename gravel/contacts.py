@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from gravel import checks
+from gravel.cpu.blocks import COHESION, FRICTION
 from gravel.materials import Material, pair_table
 from gravel.scene import Scene
-from gravel.state import MATERIAL
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,19 @@ class ContactTable:
         return ContactTable._sorted(engine, rows, a, b, centre + arm, np.zeros((len(rows), 3)), np.zeros(len(rows), bool))
 
     @staticmethod
-    def of_step(engine, dt):
+    def of_step(engine):
         """Contacts of the engine's last step with their impulses."""
-        found, table = engine.contacts, engine.rules.table
+        found = engine.contacts
         rows = np.concatenate([np.arange(s, s + n) for s, n in zip(found.start, found.count)] or [np.empty(0, np.int64)])
         a, b = found.a[rows], found.b[rows]
         point = engine.arranged.reach[a, :3] + found.arm[rows]
         impulse = engine.memory.impulse[rows].astype(float)
         normal = found.normal[rows].astype(float)
         push = np.einsum("ni,ni->n", impulse, normal)
-        values = table[engine.arranged.tag[a, MATERIAL], engine.arranged.tag[b, MATERIAL]]
-        load = push + values[:, 4] * dt * (found.gap[rows] <= 0)
+        friction, cohesion = engine.problem.rows_of(engine.slot[rows], FRICTION), engine.problem.rows_of(engine.slot[rows], COHESION)
+        load = push + cohesion
         slip = np.linalg.norm(impulse - push[:, None] * normal, axis=1)
-        sliding = (load > 0) & (slip >= 0.999 * values[:, 0] * load)
+        sliding = (load > 0) & (slip >= 0.999 * friction * load)
         if len(engine.blow):
             impulse = impulse + engine.blow[rows]
         return ContactTable._sorted(engine, rows, a, b, point, impulse, sliding)

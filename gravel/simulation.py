@@ -285,7 +285,7 @@ class Simulation:
     @property
     def contacts(self):
         """The contacts of the last step with their impulses, a ``ContactTable``."""
-        return ContactTable.of_step(self.engine, self.dt) if self.report else ContactTable.empty()
+        return ContactTable.of_step(self.engine) if self.report else ContactTable.empty()
 
     def state_hash(self):
         """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit."""
@@ -340,7 +340,9 @@ class Simulation:
 
     def set_motion(self, body, motion):
         """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""
-        self.scene._check_body(body)
+        checks.count("body", body)
+        if body >= self.bodies.count:
+            raise ValueError(f"body must be an id below {self.bodies.count}, not {body}")
         if self.bodies.status[body] != IMMOVABLE:
             raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
         if motion is None:

@@ -11,12 +11,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import numba
 
 from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, match, narrow, sort, tiles
 from gravel.cpu.blocks import APPLY, MEASURE, RELAX, SWEEP
 
+started = set()  # features that this process has dealt with
 # What a kernel that does nothing must answer for the stages to go on.
 ANSWERS = {"plan_cells": 1, "find_ball_contacts": 0, "find_any_contacts": 0, "bounce": 0, "plan_blocks": (1, 1), "deepest": 0.0}
 
@@ -51,13 +53,27 @@ def features_of(simulation):
 def start(simulation):
     """Start the second process unless the kernels are compiled already; True if it was started."""
     features = features_of(simulation)
-    done = marker(features)
-    if done is None or done.exists() or simulation.broad_phase != "grid" or os.cpu_count() < 2:
+    if features in started:
         return False
-    environment = {**os.environ, "GRAVEL_COMPILING": "1"}
+    started.add(features)
+    done = marker(features)
+    if done is None or done.exists() or simulation.broad_phase != "grid" or os.cpu_count() < 2 or not _claim(done):
+        return False
     command = [sys.executable, "-c", "import sys; from gravel.cpu import ahead; ahead.compile_backwards(sys.argv[1])", features]
     try:
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except OSError:
+        return False
+    return True
+
+
+def _claim(done):
+    """Whether this process may start one for these kernels: one at a time, unless the last one was cut off minutes ago."""
+    claim = done.with_suffix(".compiling")
+    try:
+        if claim.exists() and time.time() - claim.stat().st_mtime > 300:
+            claim.unlink()
+        os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except OSError:
         return False
     return True
@@ -80,6 +96,7 @@ def compile_backwards(features):
     for kernel, types in reversed(_dry_step(features)):
         kernel.compile(types)
     done.touch()
+    done.with_suffix(".compiling").unlink(missing_ok=True)
 
 
 def _dry_step(features):

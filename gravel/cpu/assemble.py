@@ -16,6 +16,7 @@ from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import cross, to_matrix
 from gravel.state import MATERIAL
 
+TOUCHING = 0.1  # of the margin: gaps below it bear cohesion
 FRICTION_COLUMN, ROLLING_COLUMN, SPINNING_COLUMN, COHESION_COLUMN = 0, 2, 3, 4  # of materials.PAIR_FIELDS
 
 
@@ -131,7 +132,7 @@ def make_assemble_tile(general):
     rows_per_block = ROWS_GENERAL if general else ROWS_SPHERICAL
 
     @njit(**INNER)
-    def assemble_tile(tile, contacts, slot, arranged, inertia, table, impulse, torque, scalars, blocks, unknowns):
+    def assemble_tile(tile, contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
         rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         block_impulse, block_torque = unknowns.impulse, unknowns.torque
         rolling = rolling_arms.size > 0
@@ -152,7 +153,11 @@ def make_assemble_tile(general):
             body_a[slot[c]], body_b[slot[c]] = a, b
             rows[k], rows[k + WIDTH], rows[k + 2 * WIDTH] = nx, ny, nz
             rows[k + 6 * WIDTH] = friction
-            rows[k + 7 * WIDTH] = cohesion * scalars.step if gaps[c] <= 0.0 else 0.0
+            near = margin.absolute
+            near += margin.share * (reach[a, 3] - arranged.extent[a, 3]) if tag[a, 3] else 0.0
+            near += margin.share * (reach[b, 3] - arranged.extent[b, 3]) if tag[b, 3] else 0.0
+            # a contact that touches, or nearly so: at rest it hovers at a rounding error
+            rows[k + 7 * WIDTH] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
             rows[k + 8 * WIDTH] = gaps[c]
             rows[k + 9 * WIDTH], rows[k + 10 * WIDTH] = mass[a, 0], mass[b, 0]
             if general:
@@ -200,18 +205,18 @@ any_tile = make_assemble_tile(True)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def assemble_balls(contacts, slot, arranged, inertia, table, impulse, torque, scalars, blocks, unknowns):
+def assemble_balls(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
     """Fill the blocks' rows and the starting impulses, where every movable body is a ball."""
     for block in prange(blocks.block_start[-1]):
         clear_block(np.int64(block), blocks, unknowns, False, arranged.order.size)
     for tile in prange(contacts.count.size):
-        ball_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, blocks, unknowns)
+        ball_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def assemble_any(contacts, slot, arranged, inertia, table, impulse, torque, scalars, blocks, unknowns):
+def assemble_any(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
     """The same for bodies of any shape."""
     for block in prange(blocks.block_start[-1]):
         clear_block(np.int64(block), blocks, unknowns, True, arranged.order.size)
     for tile in prange(contacts.count.size):
-        any_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, blocks, unknowns)
+        any_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)

@@ -145,11 +145,16 @@ class BlockProblem:
         self.unknowns.velocity[:] = self.free_velocity
         self.run(kernels.APPLY, x[:contact_part])
         apply_joints(self.joints, x[contact_part:], self.unknowns.velocity)
-        values = x[:contact_part].reshape(self.number, -1, WIDTH)
+        values = x[:contact_part].reshape(self.number, 6 if self.rolling else 3, WIDTH)
         self._blocks_of(self.unknowns.impulse, 3)[:] = values[:, :3]
         if self.rolling:
             self._blocks_of(self.unknowns.torque, 3)[:] = values[:, 3:]
         self.joint_impulse[:] = x[contact_part:]
+
+    def rows_of(self, slot, offset):
+        """One row of the contacts in the given slots."""
+        rows = self._blocks_of(self.blocks.rows, ROWS_GENERAL if self.general else ROWS_SPHERICAL)
+        return rows[slot // WIDTH, int(offset) // WIDTH, slot % WIDTH].astype(float)
 
     def _blocks_of(self, flat, rows):
         return flat[: self.number * rows * WIDTH].reshape(self.number, rows, WIDTH)

@@ -186,7 +186,7 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
                                 moved = gap + h * (ux * nx + uy * ny + uz * nz) - allowed  # u holds allowed / h already
                                 # a contact that pushed nothing stays out of it: it may go on closing in the next step
                                 push = impulse[j] * nx + impulse[j + L1] * ny + impulse[j + L2] * nz + rows[i + COHESION]
-                                change = ((max(moved, zero) if push > zero else far) - allowed) / h
+                                change = (max(moved, zero) if push > zero else far * h) / h - allowed / h
                                 rows[i + BX] += change * nx
                                 rows[i + BY] += change * ny
                                 rows[i + BZ] += change * nz
@@ -211,7 +211,7 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
                                 qt = np.sqrt(qx * qx + qy * qy + qz * qz)
                                 # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
                                 edge = (mu * response_t * qt + response_n * qn) / (response_n + mu * mu * response_t)
-                                sticks = mu * qn >= qt
+                                sticks = (qn >= zero) & (mu * qn >= qt)
                                 load = qn if sticks else max(edge, zero)
                                 keep = one if sticks else mu * load / max(qt, tiny)
                                 dx = (load - cohesion) * nx + keep * qx - px

@@ -13,8 +13,8 @@ from numba import njit, prange
 
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate, to_matrix
-from gravel.shapes import BOX, PLANE
-from gravel.state import IMMOVABLE, MOVABLE, REMOVED, SHAPE, STATUS
+from gravel.shapes import BOX, PLANE, SPHERE
+from gravel.state import MOVABLE, REMOVED, SHAPE, STATUS
 
 CHUNK = 4096
 BINS = 128  # powers of two of the reach, 2^-64 to 2^63
@@ -60,13 +60,13 @@ class Arranged(NamedTuple):
 
 
 @njit(**INNER)
-def slack_of(margin, step, bounding_radius, velocity, i, status):
+def slack_of(margin, step, bounding_radius, velocity, i, status, shape):
     """Margin share and travel of one body, m."""
     slack = 0.5 * margin.absolute
     if status == MOVABLE:
         slack += margin.share * bounding_radius
     speed = math.sqrt(velocity[i, 0] ** 2 + velocity[i, 1] ** 2 + velocity[i, 2] ** 2)
-    if bounding_radius < math.inf and status == IMMOVABLE:
+    if bounding_radius < math.inf and shape != SPHERE:  # a corner may travel with the turning
         speed += math.sqrt(velocity[i, 4] ** 2 + velocity[i, 5] ** 2 + velocity[i, 6] ** 2) * bounding_radius
     return slack + step * speed
 
@@ -81,7 +81,7 @@ def bounds_of_chunk(chunk, bodies, margin, step, reach, statistics):
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, reach.shape[0])):
         if tag[i, STATUS] == REMOVED:
             continue
-        r = extent[i, 3] + slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS])
+        r = extent[i, 3] + slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS], tag[i, SHAPE])
         reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3] = position[i, 0], position[i, 1], position[i, 2], r
         if r < math.inf:
             k = min(max(math.frexp(r)[1] + 63, 0), BINS - 1)
@@ -97,17 +97,16 @@ def find_bounds(bodies, margin, step, reach, statistics):
 
 
 @njit(**INNER)
-def half_extents(i, shape, extent, quaternion, velocity, step):
-    """Half extents of a body's axis-aligned box, with what its turning may add in a step."""
-    travel = step * math.sqrt(velocity[i, 4] ** 2 + velocity[i, 5] ** 2 + velocity[i, 6] ** 2) * extent[i, 3]
+def half_extents(i, shape, extent, quaternion):
+    """Half extents of a body's axis-aligned box."""
     if shape != BOX:
         return extent[i, 3], extent[i, 3], extent[i, 3]
     m = to_matrix(quaternion[i])
     x, y, z = extent[i, 0], extent[i, 1], extent[i, 2]
     return (
-        abs(m[0][0]) * x + abs(m[0][1]) * y + abs(m[0][2]) * z + travel,
-        abs(m[1][0]) * x + abs(m[1][1]) * y + abs(m[1][2]) * z + travel,
-        abs(m[2][0]) * x + abs(m[2][1]) * y + abs(m[2][2]) * z + travel,
+        abs(m[0][0]) * x + abs(m[0][1]) * y + abs(m[0][2]) * z,
+        abs(m[1][0]) * x + abs(m[1][1]) * y + abs(m[1][2]) * z,
+        abs(m[2][0]) * x + abs(m[2][1]) * y + abs(m[2][2]) * z,
     )
 
 
@@ -130,14 +129,14 @@ def arrange_chunk(chunk, order, keys, bodies, margin, step, reach, balls, arrang
         to_mass[i, 0], to_mass[i, 1] = mass[b, 0], mass[b, 1]
         shape, slack = tag[b, SHAPE], reach[b, 3] - extent[b, 3]
         if shape == PLANE:
-            slack = slack_of(margin, step, extent[b, 3], velocity, b, tag[b, STATUS])
+            slack = slack_of(margin, step, extent[b, 3], velocity, b, tag[b, STATUS], shape)
             to_extent[i, 0], to_extent[i, 1], to_extent[i, 2] = rotate(to_matrix(quaternion[b]), extent[b, 0], extent[b, 1], extent[b, 2])
         elif shape == BOX:
             for k in range(4):
                 to_quaternion[i, k] = quaternion[b, k]
         to_extent[i, 3] = slack
         if not balls:
-            x, y, z = half_extents(b, shape, extent, quaternion, velocity, step)
+            x, y, z = half_extents(b, shape, extent, quaternion)
             to_half[i, 0], to_half[i, 1], to_half[i, 2] = x + slack, y + slack, z + slack
 
 

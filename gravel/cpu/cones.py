@@ -41,9 +41,9 @@ def project(x, y, z, nx, ny, nz, mu, cohesion):
     pn += cohesion
     pt = math.sqrt(tx * tx + ty * ty + tz * tz)
     keep = 1.0
-    if mu * pn < pt:
+    if pn < 0.0 or mu * pn < pt:
         pn = max((mu * pt + pn) / (1.0 + mu * mu), 0.0)
-        keep = mu * pn / pt
+        keep = mu * pn / pt if pt > 0.0 else 0.0
     load = pn
     pn -= cohesion
     return pn * nx + keep * tx, pn * ny + keep * ty, pn * nz + keep * tz, load

@@ -44,7 +44,9 @@ def tile_size(n):
 
 def only_balls(bodies):
     """Whether every body that forces can move is a ball: then inertia is a number and arms lie along normals."""
-    return bool(np.all((bodies.shape == SPHERE) | (bodies.status != MOVABLE)))
+    moments = bodies.inverse_mass
+    even = (moments[:, 1] == moments[:, 2]) & (moments[:, 2] == moments[:, 3])
+    return bool(np.all(((bodies.shape == SPHERE) & even) | (bodies.status != MOVABLE)))
 
 
 class Engine:
@@ -128,7 +130,9 @@ class Engine:
 
     def _pairs(self, room, tile_count):
         buffer = self._buffer
-        return grid.Pairs(buffer("pair_a", room, dtype="i4"), buffer("pair_b", room, dtype="i4"), buffer("pair_count", tile_count, dtype="i8"))
+        return grid.Pairs(
+            buffer("pair_a", room, dtype="i4"), buffer("pair_b", room, dtype="i4"), buffer("pair_count", tile_count, dtype="i8")
+        )
 
     def _cells(self):
         if "cells" not in self.__dict__:
@@ -255,6 +259,7 @@ class Engine:
             self.impulse,
             self.torque,
             self.rules.scalars,
+            self.rules.margin,
             blocks,
             unknowns,
         )

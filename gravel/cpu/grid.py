@@ -127,7 +127,7 @@ def choose_cells(biggest, low, high, used, huge, cells):
     for chunk in range(chunks):
         cells.count[1] += huge[chunk]
     for level in range(LEVELS):
-        cells.width[level] = 2.0 * biggest / 2.0**level
+        cells.width[level] = 2.0 * biggest * (1.0 + 1e-6) / 2.0**level  # a hair more: touching bodies are never two cells apart
         cells.used[level] = 0
         for chunk in range(chunks):
             cells.used[level] += used[chunk, level]

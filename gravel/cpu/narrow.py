@@ -93,7 +93,7 @@ def make_narrow_phase(pair_contacts):
 
     @njit(**INNER)
     def contacts_of_tile(tile, pairs, capacity, arranged, tile_size, margin, step, contacts):
-        pair_a, pair_b, velocity = pairs.a, pairs.b, arranged.velocity
+        pair_a, pair_b, velocity, order = pairs.a, pairs.b, arranged.velocity, arranged.order
         reach, extent, tag, quaternion = arranged.reach, arranged.extent, arranged.tag, arranged.quaternion
         contact_a, contact_b, features, gaps = contacts.a, contacts.b, contacts.feature, contacts.gap
         normal, arm, first, number = contacts.normal, contacts.arm, contacts.first, contacts.number
@@ -105,7 +105,9 @@ def make_narrow_phase(pair_contacts):
             while k < last_pair and pair_a[k] == i:
                 a, b = pair_a[k], pair_b[k]
                 k += 1
-                if tag[a, SHAPE] > tag[b, SHAPE]:
+                kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
+                # the lower kind first, and of two boxes the lower id: their contacts must not depend on the order of detection
+                if kind_a > kind_b or (kind_a == kind_b and kind_a != SPHERE and order[a] > order[b]):
                     a, b = b, a
                 dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
                 near = margin.absolute

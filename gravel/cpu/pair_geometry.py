@@ -133,8 +133,27 @@ def box_box(half_a, quaternion_a, half_b, quaternion_b, dx, dy, dz, limit, out, 
     if axis >= 6:
         return edge_edge(ma, half_a, mb, half_b, (axis - 6) // 3, (axis - 6) % 3, dx, dy, dz, bx, by, bz, best, out, feature)
     if axis < 3:
-        return clip_faces(ma, half_a, mb, half_b, axis, 0.0, 0.0, 0.0, dx, dy, dz, bx, by, bz, 1.0, limit, axis * 256, out, feature)
-    return clip_faces(mb, half_b, ma, half_a, axis - 3, dx, dy, dz, 0.0, 0.0, 0.0, -bx, -by, -bz, -1.0, limit, axis * 256, out, feature)
+        found = clip_faces(ma, half_a, mb, half_b, axis, 0.0, 0.0, 0.0, dx, dy, dz, bx, by, bz, 1.0, limit, axis * 256, out, feature)
+        if found > 0:
+            return found
+        x, y, z = nearest_corner(mb, half_b, -bx, -by, -bz)  # boxes apart, past each other's edges
+        x, y, z, shift = x + dx, y + dy, z + dz, -0.5 * best
+    else:
+        found = clip_faces(
+            mb, half_b, ma, half_a, axis - 3, dx, dy, dz, 0.0, 0.0, 0.0, -bx, -by, -bz, -1.0, limit, axis * 256, out, feature
+        )
+        if found > 0:
+            return found
+        x, y, z = nearest_corner(ma, half_a, bx, by, bz)
+        shift = 0.5 * best
+    return write_contact(out, feature, 0, 8192 + axis, bx, by, bz, x + shift * bx, y + shift * by, z + shift * bz, best)
+
+
+@njit(nogil=True, error_model="numpy")
+def nearest_corner(m, half, nx, ny, nz):
+    """The corner of a box that lies farthest along a direction."""
+    x, y, z = rotate_back(m, nx, ny, nz)
+    return rotate(m, math.copysign(half[0], x), math.copysign(half[1], y), math.copysign(half[2], z))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -171,7 +190,6 @@ def clip_faces(mr, half_r, mi, half_i, axis, rx, ry, rz, ix, iy, iz, nx, ny, nz,
     ``flip`` is +1 where the reference box is a and -1 where it is b: contact normals go from a to b.
     """
     polygon, clipped = np.empty((16, 3)), np.empty((16, 3))
-    tags, clipped_tags = np.empty(16, np.int32), np.empty(16, np.int32)
     # the incident face: of the other box, the one whose outward normal is most against n
     lx, ly, lz = rotate_back(mi, nx, ny, nz)
     face = 0 if abs(lx) >= abs(ly) and abs(lx) >= abs(lz) else (1 if abs(ly) >= abs(lz) else 2)
@@ -188,7 +206,6 @@ def clip_faces(mr, half_r, mi, half_i, axis, rx, ry, rz, ix, iy, iz, nx, ny, nz,
         polygon[corner, 0] = ix - rx + depth * cx + s * ux + t * vx
         polygon[corner, 1] = iy - ry + depth * cy + s * uy + t * vy
         polygon[corner, 2] = iz - rz + depth * cz + s * uz + t * vz
-        tags[corner] = corner
     size = 4
     # clip to the four sides of the reference face
     for side_index in range(4):
@@ -202,33 +219,48 @@ def clip_faces(mr, half_r, mi, half_i, axis, rx, ry, rz, ix, iy, iz, nx, ny, nz,
             da = polygon[corner, 0] * ex + polygon[corner, 1] * ey + polygon[corner, 2] * ez - half_r[k]
             db = polygon[after, 0] * ex + polygon[after, 1] * ey + polygon[after, 2] * ez - half_r[k]
             if da <= 0.0:
-                clipped[count], clipped_tags[count] = polygon[corner], tags[corner]
+                clipped[count] = polygon[corner]
                 count += 1
             if (da <= 0.0) != (db <= 0.0):
                 fraction = da / (da - db)
                 clipped[count] = polygon[corner] + fraction * (polygon[after] - polygon[corner])
-                clipped_tags[count] = 16 + side_index * 16 + (tags[corner] if da <= 0.0 else tags[after]) % 16 + (8 if da <= 0.0 else 0)
                 count += 1
         polygon, clipped = clipped, polygon
-        tags, clipped_tags = clipped_tags, tags
         size = count
-    k = 0
+    return write_face_contacts(polygon, size, mr, half_r, axis, rx, ry, rz, nx, ny, nz, flip, limit, name, out, feature)
+
+
+@njit(nogil=True, error_model="numpy")
+def write_face_contacts(polygon, size, mr, half_r, axis, rx, ry, rz, nx, ny, nz, flip, limit, name, out, feature):
+    """The corners of the clipped polygon that are near enough, without doubles.
+
+    Where edges of two boxes coincide, rounding decides which of them clips the other, and how often; a corner is therefore
+    known again by the direction in which it lies from the middle, in eight sectors of the reference face.
+    """
+    nearest = 1e-3 * min(half_r[0], half_r[1], half_r[2])
+    k, sx, sy, sz = 0, 0.0, 0.0, 0.0
     for corner in range(size):
         x, y, z = polygon[corner, 0], polygon[corner, 1], polygon[corner, 2]
         gap = x * nx + y * ny + z * nz - half_r[axis]
-        if gap <= limit and k < MOST_POINTS:
+        double = False
+        for p in range(k):
+            ex, ey, ez = polygon[p, 0] - x, polygon[p, 1] - y, polygon[p, 2] - z
+            double = double or ex * ex + ey * ey + ez * ez < nearest * nearest
+        if gap <= limit and not double and k < MOST_POINTS:
+            polygon[k, 0], polygon[k, 1], polygon[k, 2] = x, y, z
             shift = -0.5 * gap
+            sx, sy, sz = sx + x, sy + y, sz + z
             k = write_contact(
-                out,
-                feature,
-                k,
-                name + tags[corner],
-                flip * nx,
-                flip * ny,
-                flip * nz,
-                rx + x + shift * nx,
-                ry + y + shift * ny,
-                rz + z + shift * nz,
-                gap,
+                out, feature, k, 0, flip * nx, flip * ny, flip * nz, rx + x + shift * nx, ry + y + shift * ny, rz + z + shift * nz, gap
             )
+    ux, uy, uz = column(mr, (axis + 1) % 3)
+    vx, vy, vz = column(mr, (axis + 2) % 3)
+    for p in range(k):
+        dx, dy, dz = polygon[p, 0] - sx / k, polygon[p, 1] - sy / k, polygon[p, 2] - sz / k
+        angle = math.atan2(dx * vx + dy * vy + dz * vz, dx * ux + dy * uy + dz * uz)
+        sector = int(math.floor(angle * (4.0 / math.pi) + 0.5)) & 7
+        rank = 0
+        for q in range(p):
+            rank += feature[q] >> 3 == (name >> 3) + sector
+        feature[p] = name + 8 * sector + rank
     return k

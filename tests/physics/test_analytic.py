@@ -1,8 +1,8 @@
 """Simulations against formulas of mechanics.
 
-Tolerances come from the step: with semi-implicit Euler a speed may be wrong by what the acting forces do in about one step
-(g h), a way by one step's travel (v h), a free rotation by (w h)^2 of itself. What the scheme keeps exactly (momentum,
-closed forms, sticking) is compared to rounding or to the solver's tolerance.
+Tolerances come from the step: with semi-implicit Euler a speed may be wrong by what the acting forces do in about one
+step (g h), a way by one step's travel (v h), a free rotation by (w h)^2 of itself. What the scheme keeps exactly
+(momentum, closed forms, sticking) is compared to rounding or to the solver's tolerance.
 """
 
 import numpy as np
@@ -13,7 +13,10 @@ import gravel as gv
 G, DT = 9.81, 1e-3
 EXACT = gv.GaussSeidel(iterations=1000, tolerance=1e-10)
 MODES = pytest.mark.parametrize("friction", ["cone", "coulomb"])
-SOLVERS = pytest.mark.parametrize("solver", [kind(iterations=1000, tolerance=1e-9) for kind in (gv.GaussSeidel, gv.Jacobi, gv.APGD, gv.BarzilaiBorwein)])
+SOLVERS = pytest.mark.parametrize(
+    "solver",
+    [kind(iterations=1000, tolerance=1e-9) for kind in (gv.GaussSeidel, gv.Jacobi, gv.APGD, gv.BarzilaiBorwein)],
+)
 
 
 # --- scenes and measurements
@@ -76,7 +79,9 @@ def in_world_frame(quaternion, vector):
 
 def turned(vector, axis, angle):
     """Rodrigues: the vector turned about the unit axis."""
-    return vector * np.cos(angle) + np.cross(axis, vector) * np.sin(angle) + axis * (axis @ vector) * (1 - np.cos(angle))
+    return (
+        vector * np.cos(angle) + np.cross(axis, vector) * np.sin(angle) + axis * (axis @ vector) * (1 - np.cos(angle))
+    )
 
 
 def box_inertia(mass, half):
@@ -101,7 +106,9 @@ def test_free_fall_is_the_closed_form_of_semi_implicit_euler(shape):
     for _ in range(n):
         sim.step()
     assert np.allclose(sim.velocities[0], velocity + n * DT * gravity, rtol=0, atol=1e-12)
-    assert np.allclose(sim.positions[0], start + n * DT * velocity + DT**2 * gravity * n * (n + 1) / 2, rtol=0, atol=1e-12)
+    assert np.allclose(
+        sim.positions[0], start + n * DT * velocity + DT**2 * gravity * n * (n + 1) / 2, rtol=0, atol=1e-12
+    )
 
 
 def test_force_accelerates_by_force_over_mass():
@@ -133,7 +140,12 @@ def test_spin_about_an_axis_turns_by_rate_times_time():
     axis = np.array([0.6, 0.0, 0.8])
     sim = simulate(free_scene(gv.Sphere(0.1), angular_velocity=2.0 * axis))
     steps(sim, 0.5)
-    assert np.allclose(in_world_frame(sim.quaternions[0], np.array([0, 1.0, 0])), turned(np.array([0, 1.0, 0]), axis, 1.0), rtol=0, atol=1e-12)
+    assert np.allclose(
+        in_world_frame(sim.quaternions[0], np.array([0, 1.0, 0])),
+        turned(np.array([0, 1.0, 0]), axis, 1.0),
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("spin", [(10, 0.1, 0.1), (0.1, 10, 0.1), (0.1, 0.1, 10), (4, 5, 6)])
@@ -145,7 +157,9 @@ def test_torque_free_rotation_keeps_angular_momentum_and_energy(spin):
     for _ in range(2000):
         sim.step()
         rate = in_body_frame(sim.quaternions[0], sim.angular_velocities[0])
-        assert np.allclose(in_world_frame(sim.quaternions[0], inertia * rate), momentum, rtol=0, atol=1e-10 * np.linalg.norm(momentum))
+        assert np.allclose(
+            in_world_frame(sim.quaternions[0], inertia * rate), momentum, rtol=0, atol=1e-10 * np.linalg.norm(momentum)
+        )
         assert abs(0.5 * inertia @ rate**2 / energy - 1) < 1e-3
         assert abs(sim.report.kinetic_energy / energy - 1) < 1e-3
 
@@ -161,7 +175,7 @@ def rates_in_body_frame(sim, seconds):
 
 @pytest.mark.parametrize("axis", [0, 2])
 def test_small_precession_about_a_stable_axis(axis):
-    """About the axis 1 of the largest or smallest moment: w_p = W sqrt((I1 - I2)(I1 - I3) / (I2 I3)) in the body frame."""
+    """About axis 1 of the largest or smallest moment: w_p = W sqrt((I1 - I2)(I1 - I3) / (I2 I3)) in the body frame."""
     half, mass, rate, small = (0.1, 0.2, 0.3), 6.0, 10.0, 1e-3
     i1, i2, i3 = np.roll(box_inertia(mass, half), -axis)
     spin = np.full(3, small * rate)
@@ -175,7 +189,8 @@ def test_small_precession_about_a_stable_axis(axis):
 
 
 def test_intermediate_axis_flips_with_the_period_of_the_elliptic_integral():
-    """Landau and Lifshitz, Mechanics, section 37: I1 < I2 < I3, L^2 > 2 E I2, period 4 K(k) sqrt(I1 I2 I3 / ((I3 - I2)(L^2 - 2 E I1)))."""
+    """Landau and Lifshitz, Mechanics, section 37: with I1 < I2 < I3 and L^2 > 2 E I2 the period is
+    4 K(k) sqrt(I1 I2 I3 / ((I3 - I2)(L^2 - 2 E I1)))."""
     half, mass, spin = (0.3, 0.2, 0.1), 6.0, np.array([1.0, 10.0, 2.0])
     i1, i2, i3 = inertia = box_inertia(mass, half)
     square, twice = np.sum((inertia * spin) ** 2), inertia @ spin**2
@@ -296,7 +311,9 @@ def test_rolling_friction_slows_a_ball_by_five_sevenths_g_rho_over_r(friction):
     radius, arm, speed = 0.1, 0.01, 1.0
     stone = gv.Material(friction=0.8, rolling_friction=arm)
     scene = floor_scene(stone)
-    scene.add_body(gv.Sphere(radius), (0, 0, radius), stone, velocity=(speed, 0, 0), angular_velocity=(0, speed / radius, 0))
+    scene.add_body(
+        gv.Sphere(radius), (0, 0, radius), stone, velocity=(speed, 0, 0), angular_velocity=(0, speed / radius, 0)
+    )
     sim = simulate(scene, friction=friction)
     slowing = 5 / 7 * G * arm / radius
     steps(sim, 0.5 * speed / slowing)
@@ -390,7 +407,7 @@ def assert_bounce(shape, restitution, height=0.5, low=0.1, dt=5e-4):
 
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
 def test_two_balls_of_different_mass_collide_as_in_the_textbook(restitution):
-    """Along the line of centres: v1' = v1 - (1 + e) m2 (v1 - v2) / (m1 + m2), v2' = v2 + (1 + e) m1 (v1 - v2) / (m1 + m2)."""
+    """Along the line of centres the impulse is (1 + e) (v1 - v2) m1 m2 / (m1 + m2)."""
     m1, m2, v1, v2, ball = 1.0, 3.0, 2.0, -1.0, gv.Material(restitution=restitution, friction=0.0)
     scene = gv.Scene(gravity=(0, 0, 0))
     scene.add_body(gv.Sphere(0.1), (0, 0, 0), ball, mass=m1, velocity=(v1, 0, 0))
@@ -403,7 +420,7 @@ def test_two_balls_of_different_mass_collide_as_in_the_textbook(restitution):
 
 @SOLVERS
 def test_every_solver_lets_smooth_balls_part(solver):
-    """Without friction and exactly head-on, with restitution 1/2: the slower of two equal balls leaves with 3/4 of the speed."""
+    """Without friction and head-on, with restitution 1/2: two equal balls leave with 1/4 and 3/4 of the speed."""
     smooth = gv.Material(friction=0.0, restitution=0.5)
     scene = gv.Scene(gravity=(0, 0, 0))
     scene.add_bodies(gv.Sphere(0.1), [(0, 0, 0), (0.25, 0, 0)], smooth, velocities=[(1, 0, 0), (0, 0, 0)])
@@ -429,7 +446,7 @@ def test_newtons_cradle(apart, strikers):
 
 
 def test_impact_with_friction_starts_to_roll():
-    """A ball without spin that hits the floor askew: friction is mu (1 + e) m v_n, unless that would reverse the slip."""
+    """A ball without spin hits the floor askew: friction is mu (1 + e) m v_n, unless that would reverse the slip."""
     mu, restitution, radius, down = 0.1, 0.8, 0.1, 3.0
     rubber = gv.Material(friction=mu, restitution=restitution)
     scene = floor_scene(rubber, gravity=(0, 0, 0))
@@ -481,8 +498,13 @@ def test_collisions_among_themselves_keep_momentum_and_angular_momentum(kind):
     places = 0.25 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
     scene = gv.Scene(gravity=(0, 0, 0))
     scene.add_bodies(
-        shape, places, rough, masses=np.full(n, mass), velocities=-3 * places + rng.normal(0, 0.2, (n, 3)),
-        angular_velocities=rng.normal(0, 3, (n, 3)), quaternions=rng.normal(0, 1, (n, 4)),
+        shape,
+        places,
+        rough,
+        masses=np.full(n, mass),
+        velocities=-3 * places + rng.normal(0, 0.2, (n, 3)),
+        angular_velocities=rng.normal(0, 3, (n, 3)),
+        quaternions=rng.normal(0, 1, (n, 4)),
     )
     sim = simulate(scene, relaxation=0)
 
@@ -546,7 +568,9 @@ def test_contact_impulses_are_the_change_of_momentum_in_every_step():
         before = (mass * sim.velocities[1:]).sum(axis=0)
         sim.step()
         after = (mass * sim.velocities[1:]).sum(axis=0)
-        assert np.allclose(after - before, floor_impulse(sim) - (0, 0, mass.sum() * G * DT), rtol=0, atol=1e-11 * mass.sum())
+        assert np.allclose(
+            after - before, floor_impulse(sim) - (0, 0, mass.sum() * G * DT), rtol=0, atol=1e-11 * mass.sum()
+        )
 
 
 @MODES
@@ -654,7 +678,9 @@ def test_ball_on_a_turntable_runs_in_circles_at_two_sevenths_of_its_rate():
     table, speed, radius = 7.0, 0.5, 0.1
     rough = gv.Material(friction=1.0)
     scene = floor_scene(rough, motion=gv.ConstantVelocity(angular_velocity=(0, 0, table)))
-    scene.add_body(gv.Sphere(radius), (0, 0, radius), rough, velocity=(speed, 0, 0), angular_velocity=(0, speed / radius, 0))
+    scene.add_body(
+        gv.Sphere(radius), (0, 0, radius), rough, velocity=(speed, 0, 0), angular_velocity=(0, speed / radius, 0)
+    )
     sim = simulate(scene)
     rate = 2 / 7 * table
     allowed = np.pi * rate * DT * 2  # relative, of a first order method over one turn
@@ -724,7 +750,9 @@ def test_ignored_groups_pass_through_each_other():
     scene = floor_scene(stone)
     scene.ignore(0, 1)
     scene.ignore(1, 1)
-    ghosts = scene.add_bodies(gv.Sphere(0.1), [(0, 0, 0.1), (0, 0, 0.35)], stone, group=1, velocities=[(0, 0, 1), (0, 0, -1)])
+    ghosts = scene.add_bodies(
+        gv.Sphere(0.1), [(0, 0, 0.1), (0, 0, 0.35)], stone, group=1, velocities=[(0, 0, 1), (0, 0, -1)]
+    )
     solid = scene.add_body(gv.Sphere(0.1), (5, 0, 0.1), stone, group=2)
     sim = simulate(scene)
     n = 300
@@ -747,7 +775,12 @@ def test_groups_that_are_not_ignored_touch():
 
 def test_set_pair_overrides_the_mixing_rule():
     """Two boxes on a slope of 20 degrees, both with friction 0.9: the pair of one with the floor is set to 0.1."""
-    angle, floor, rough, slick = np.radians(20), gv.Material(friction=0.9), gv.Material(density=900, friction=0.9), gv.Material(density=800, friction=0.9)
+    angle, floor, rough, slick = (
+        np.radians(20),
+        gv.Material(friction=0.9),
+        gv.Material(density=900, friction=0.9),
+        gv.Material(density=800, friction=0.9),
+    )
     scene = floor_scene(floor, gravity=(G * np.sin(angle), 0, -G * np.cos(angle)))
     scene.add_body(gv.Box((0.2, 0.2, 0.05)), (0, 0, 0.05), rough)
     scene.add_body(gv.Box((0.2, 0.2, 0.05)), (0, 1, 0.05), slick)
@@ -804,7 +837,12 @@ def test_bodies_inserted_in_a_run_fall_bounce_and_rest():
     old = scene.add_body(gv.Box((0.1, 0.1, 0.1)), (0, 0, 0.1), stone)
     sim = simulate(scene)
     steps(sim, 0.1)
-    falling, bouncing = sim.add_bodies(gv.Sphere(0.1), [(3, 0, 9.0), (6, 0, 0.2)], gv.Material(restitution=1.0, friction=0.0), velocities=[(1, 0, 0), (0, 0, -3)])
+    falling, bouncing = sim.add_bodies(
+        gv.Sphere(0.1),
+        [(3, 0, 9.0), (6, 0, 0.2)],
+        gv.Material(restitution=1.0, friction=0.0),
+        velocities=[(1, 0, 0), (0, 0, -3)],
+    )
     (resting,) = sim.add_bodies(gv.Box((0.1, 0.1, 0.1)), [(0, 0, 0.3)], stone)
     assert (falling, bouncing, resting) == (2, 3, 4)
     n = 100
@@ -826,10 +864,13 @@ def test_inserted_body_takes_forces_and_rolling_friction():
     sim = simulate(scene)
     steps(sim, 0.05)
     rolling = gv.Material(density=500, friction=0.8, rolling_friction=0.01)
-    plate, ball = (int(sim.add_bodies(shape, [place], rolling, **options)[0]) for shape, place, options in (
-        (gv.Box((1, 1, 0.1)), (5, 0, 0.5), {"fixed": True}),
-        (gv.Sphere(0.1), (5, 0, 0.7), {"velocities": [(1, 0, 0)], "angular_velocities": [(0, 10, 0)]}),
-    ))
+    plate, ball = (
+        int(sim.add_bodies(shape, [place], rolling, **options)[0])
+        for shape, place, options in (
+            (gv.Box((1, 1, 0.1)), (5, 0, 0.5), {"fixed": True}),
+            (gv.Sphere(0.1), (5, 0, 0.7), {"velocities": [(1, 0, 0)], "angular_velocities": [(0, 10, 0)]}),
+        )
+    )
     sim.forces[ball] = (0, 0.0, -G * sim.masses[ball])  # doubles the weight, hence the torque, not the mass
     steps(sim, 0.3)
     slowing = 5 / 7 * 2 * G * 0.01 / 0.1
