@@ -30,10 +30,7 @@ def floor_and_balls(n=3):
 def snapshot(scene):
     """Everything a scene holds."""
     bodies = scene.bodies
-    arrays = [
-        getattr(bodies, name).tobytes()
-        for name in ("position", "quaternion", "velocity", "inverse_mass", "extent", "tag")
-    ]
+    arrays = [getattr(bodies, name).tobytes() for name in ("position", "quaternion", "velocity", "inverse_mass", "extent", "tag")]
     return (
         len(scene),
         arrays,
@@ -73,9 +70,7 @@ def test_plane_needs_a_direction():
     refuse(lambda: gv.Plane(offset="high"), "offset", "'high'", error=TypeError)
 
 
-@pytest.mark.parametrize(
-    "name", ["density", "friction", "restitution", "rolling_friction", "spinning_friction", "cohesion"]
-)
+@pytest.mark.parametrize("name", ["density", "friction", "restitution", "rolling_friction", "spinning_friction", "cohesion"])
 @pytest.mark.parametrize("value, written", [(-1.0, "-1"), (NAN, "nan"), (INF, "inf")])
 def test_material_values_must_be_sensible(name, value, written):
     refuse(lambda: gv.Material(**{name: value}), name, written)
@@ -508,9 +503,7 @@ def expect_fault(sim, body):
         sim.step()
     assert (caught.value.body, caught.value.time, caught.value.step) == (body, time, steps + 1)
     assert f"body {body}" in str(caught.value) and f"step {steps + 1}" in str(caught.value)
-    assert np.array_equal(sim.positions, positions, equal_nan=True) and np.array_equal(
-        sim.quaternions, quaternions, equal_nan=True
-    )
+    assert np.array_equal(sim.positions, positions, equal_nan=True) and np.array_equal(sim.quaternions, quaternions, equal_nan=True)
     assert (sim.steps, sim.time) == (steps, time)
 
 

@@ -218,9 +218,7 @@ def test_mixing_rule():
 
 
 def test_smooth_or_dry_partner_makes_a_smooth_or_dry_pair():
-    mixed = mix(
-        gv.Material(friction=0.0), gv.Material(friction=0.9, rolling_friction=0.1, spinning_friction=0.1, cohesion=9.0)
-    )
+    mixed = mix(gv.Material(friction=0.0), gv.Material(friction=0.9, rolling_friction=0.1, spinning_friction=0.1, cohesion=9.0))
     assert [mixed[name] for name in ("friction", "rolling_friction", "spinning_friction", "cohesion")] == [0, 0, 0, 0]
 
 
@@ -270,9 +268,7 @@ def test_simulation_takes_a_copy_of_the_scene():
         first.step()
     first.add_bodies(gv.Sphere(0.1), [(5, 5, 5)])
     first.remove(0)
-    assert (
-        len(scene) == 2 and scene.bodies.position.tolist() == [[0, 0, 1], [0, 0, 2]] and not scene.bodies.velocity.any()
-    )
+    assert len(scene) == 2 and scene.bodies.position.tolist() == [[0, 0, 1], [0, 0, 2]] and not scene.bodies.velocity.any()
     scene.add_body(gv.Sphere(0.1), (9, 9, 9))
     assert len(first.positions) == 3 and len(gv.Simulation(scene, 1e-3).positions) == 3
     scene.gravity[:] = 0

@@ -85,7 +85,8 @@ def test_sphere_box_against_numerical_closest_point():
     rng = np.random.default_rng(3)
     seen = 0
     for _ in range(200):
-        half, quaternion, d, radius = rng.uniform(0.2, 1, 3), random_quaternion(rng), rng.normal(size=3), rng.uniform(0.1, 1)
+        half, quaternion, d = rng.uniform(0.2, 1, 3), random_quaternion(rng), rng.normal(size=3)
+        radius = rng.uniform(0.1, 1)
         if outside(half, quaternion, d, np.zeros(3)) < 1e-3:
             continue
         nearest = closest_in_box(half, quaternion, d)
@@ -134,7 +135,8 @@ def test_sphere_at_the_centre_of_a_cube_has_a_finite_answer():
 def test_box_plane_against_all_corners():
     rng = np.random.default_rng(6)
     for _ in range(100):
-        half, quaternion, d, n = rng.uniform(0.2, 1, 3), random_quaternion(rng), 0.5 * rng.normal(size=3), rng.normal(size=3)
+        half, quaternion, d = rng.uniform(0.2, 1, 3), random_quaternion(rng), 0.5 * rng.normal(size=3)
+        n = rng.normal(size=3)
         n /= np.linalg.norm(n)
         limit = rng.uniform(-0.3, 0.3)
         normal, point, gap, feature = rows(geometry.box_plane, half, quaternion, n, *d, limit)
@@ -149,7 +151,8 @@ def test_box_plane_against_all_corners():
 
 
 def test_box_flat_on_plane_has_four_corners():
-    normal, point, gap, _ = rows(geometry.box_plane, np.array([1.0, 2.0, 0.5]), UPRIGHT, np.array([0, 0, 1.0]), 0, 0, -0.49, 0.0)
+    half, up = np.array([1.0, 2.0, 0.5]), np.array([0, 0, 1.0])
+    _, point, gap, _ = rows(geometry.box_plane, half, UPRIGHT, up, 0, 0, -0.49, 0.0)
     assert np.allclose(gap, -0.01)
     assert sorted(map(tuple, point[:, :2])) == [(-1, -2), (-1, 2), (1, -2), (1, 2)]
     assert np.allclose(point[:, 2], -0.495)
@@ -176,7 +179,7 @@ def distance_of_boxes(half_a, turn_a, half_b, turn_b, d):
 
 
 class Pair:
-    """Two random boxes, the second moved along a random line until their largest gap over the 15 axes has a given value."""
+    """Two random boxes, moved apart along a random line until their largest gap over the 15 axes has a given value."""
 
     def __init__(self, rng, gap, sizes=(0.2, 1.0)):
         self.half_a, self.half_b = rng.uniform(*sizes, 3), rng.uniform(*sizes, 3)

@@ -43,7 +43,8 @@ def interior_point(W, q, mu, lower=(), upper=()):
         block[:, 3 * c : 3 * c + 3] = np.diag([-friction if friction > 0 else -1.0, -1.0, -1.0])
         rows.append(block)
         right.append(np.zeros(3))
-        cones += [clarabel.SecondOrderConeT(3)] if friction > 0 else [clarabel.NonnegativeConeT(1), clarabel.ZeroConeT(2)]
+        flat = [clarabel.NonnegativeConeT(1), clarabel.ZeroConeT(2)]
+        cones += [clarabel.SecondOrderConeT(3)] if friction > 0 else flat
     for sign, bounds in ((1.0, upper), (-1.0, lower)):
         for k in np.flatnonzero(np.isfinite(bounds)).tolist():
             row = np.zeros((1, n))
@@ -54,8 +55,8 @@ def interior_point(W, q, mu, lower=(), upper=()):
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
-    matrix = scipy.sparse.csc_matrix(np.vstack(rows))
-    solver = clarabel.DefaultSolver(scipy.sparse.csc_matrix(np.triu(W)), q, matrix, np.concatenate(right), cones, settings)
+    quadratic, linear = scipy.sparse.csc_matrix(np.triu(W)), scipy.sparse.csc_matrix(np.vstack(rows))
+    solver = clarabel.DefaultSolver(quadratic, q, linear, np.concatenate(right), cones, settings)
     return np.array(solver.solve().x)
 
 
@@ -122,10 +123,15 @@ def random_contacts(seed, movable=6, contacts=10, mass=(0.5, 2.0)):
     velocity = rng.normal(size=(bodies, 6))
     velocity[0] = 0
     return {
-        "body_a": a, "body_b": b, "normal": normal / np.linalg.norm(normal, axis=1, keepdims=True),
-        "arm_a": 0.5 * rng.normal(size=(contacts, 3)), "arm_b": 0.5 * rng.normal(size=(contacts, 3)),
-        "friction": rng.uniform(0.1, 0.8, contacts), "inverse_mass": inverse_mass,
-        "inverse_inertia": inertia * inverse_mass[:, None, None], "velocity": velocity,
+        "body_a": a,
+        "body_b": b,
+        "normal": normal / np.linalg.norm(normal, axis=1, keepdims=True),
+        "arm_a": 0.5 * rng.normal(size=(contacts, 3)),
+        "arm_b": 0.5 * rng.normal(size=(contacts, 3)),
+        "friction": rng.uniform(0.1, 0.8, contacts),
+        "inverse_mass": inverse_mass,
+        "inverse_inertia": inertia * inverse_mass[:, None, None],
+        "velocity": velocity,
         "bias": 0.2 * rng.normal(size=(contacts, 3)),
     }
 
@@ -162,7 +168,8 @@ class Dense:
                 self.J[at : at + 6, k] += joints["jacobian"][k, 6 * side : 6 * side + 6]
         self.velocity = np.ravel(arguments["velocity"])
         bias = arguments.get("bias", np.zeros((contacts, 3)))
-        self.bias = np.concatenate([np.einsum("nij,nj->ni", self.frames, bias).ravel(), [] if joints is None else joints["bias"]])
+        bias = np.einsum("nij,nj->ni", self.frames, bias).ravel()
+        self.bias = np.concatenate([bias, [] if joints is None else joints["bias"]])
         self.G = np.hstack([self.D, self.J])
         self.W = self.G.T @ self.inverse @ self.G
         self.q = self.G.T @ self.velocity + self.bias
@@ -237,7 +244,8 @@ def test_body_velocities_follow_from_the_impulses(solver):
 def test_matrix_problem_takes_sparse_and_dense_and_slightly_unsymmetric_w(solver):
     W, q, mu = random_matrices(6)
     skew = 1e-3 * np.triu(np.ones_like(W), 1)
-    plain, other = (well_solved(solver, gv.ConeProblem.from_matrices(m, q, mu)) for m in (W, scipy.sparse.coo_matrix(W + skew - skew.T)))
+    matrices = (W, scipy.sparse.coo_matrix(W + skew - skew.T))
+    plain, other = (well_solved(solver, gv.ConeProblem.from_matrices(m, q, mu)) for m in matrices)
     assert np.allclose(plain.impulses, other.impulses, atol=1e-8)
 
 
@@ -353,8 +361,16 @@ def test_coulomb_law_holds_for_array_problems(solver, seed):
 def sliding_block(mu, vx=2.0, vz=-1.0, cohesion=0.0):
     """A body of 1 kg without inertia to speak of that meets the ground with speed (vx, 0, vz)."""
     return gv.ConeProblem(
-        body_a=[0], body_b=[1], normal=[[0, 0, 1]], arm_a=np.zeros((1, 3)), arm_b=np.zeros((1, 3)), friction=[mu],
-        inverse_mass=[0, 1], inverse_inertia=np.zeros((2, 3, 3)), velocity=[[0] * 6, [vx, 0, vz, 0, 0, 0]], cohesion=[cohesion],
+        body_a=[0],
+        body_b=[1],
+        normal=[[0, 0, 1]],
+        arm_a=np.zeros((1, 3)),
+        arm_b=np.zeros((1, 3)),
+        friction=[mu],
+        inverse_mass=[0, 1],
+        inverse_inertia=np.zeros((2, 3, 3)),
+        velocity=[[0] * 6, [vx, 0, vz, 0, 0, 0]],
+        cohesion=[cohesion],
     )
 
 
@@ -396,7 +412,8 @@ def test_separating_block_feels_nothing(solver, friction, mu, vx):
 @pytest.mark.parametrize("mu", [0.0, 0.3])
 @pytest.mark.parametrize("slip", [0.0, 0.5])
 def test_separating_contact_of_a_matrix_problem_feels_nothing(solver, friction, mu, slip):
-    solution = solver(iterations=20).solve(gv.ConeProblem.from_matrices(np.eye(3), [1.0, slip, 0.0], [mu]), friction=friction)
+    problem = gv.ConeProblem.from_matrices(np.eye(3), [1.0, slip, 0.0], [mu])
+    solution = solver(iterations=20).solve(problem, friction=friction)
     assert np.array_equal(solution.impulses, np.zeros((1, 3)))
 
 
@@ -444,8 +461,8 @@ def kkt_velocities(dense):
     m = J.shape[1]
     system = np.block([[mass, -J], [J.T, np.zeros((m, m))]])
     fixed = np.setdiff1d(np.arange(len(dense.velocity)), movable)
-    right = np.concatenate([mass @ dense.velocity[movable], -dense.bias[-m:] - dense.J[fixed].T @ dense.velocity[fixed]])
-    solved = np.linalg.solve(system, right)
+    moved = dense.bias[-m:] + dense.J[fixed].T @ dense.velocity[fixed]
+    solved = np.linalg.solve(system, np.concatenate([mass @ dense.velocity[movable], -moved]))
     velocity = dense.velocity.copy()
     velocity[movable] = solved[: len(movable)]
     return velocity.reshape(-1, 6), solved[len(movable) :]
@@ -471,7 +488,8 @@ def test_rows_to_a_moving_wall_carry_its_velocity_over(solver):
     arguments["velocity"][0] = (0.5, -1.0, 0.25, 0.1, 0.2, -0.3)
     pin = ball_joint_rows(0, (0.2, 0, 0.1), 1, (0.3, 0.1, 0), (0, 0, 0))
     expected, _ = kkt_velocities(Dense(arguments, pin))
-    assert np.allclose(well_solved(solver, gv.ConeProblem(**arguments, joints=pin)).body_velocities, expected, atol=1e-8)
+    solution = well_solved(solver, gv.ConeProblem(**arguments, joints=pin))
+    assert np.allclose(solution.body_velocities, expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -503,11 +521,20 @@ def test_joint_rows_within_bounds_against_interior_point(solver):
 @pytest.mark.parametrize("limit, speed", [(1.0, 0.5), (3.0, 0.0)])
 def test_brake_of_limited_impulse(solver, limit, speed):
     """A row along x on a body of 2 kg at 1.5 m/s stops it, as far as its bound allows."""
-    row = {"body_a": [0], "body_b": [1], "jacobian": np.eye(12)[6:7], "bias": [0.0], "lower": [-limit * 2.0], "upper": [limit * 2.0]}
+    row = {"body_a": [0], "body_b": [1], "jacobian": np.eye(12)[6:7], "bias": [0.0]}
+    row |= {"lower": [-2.0 * limit], "upper": [2.0 * limit]}
     empty = np.empty((0, 3))
     problem = gv.ConeProblem(
-        body_a=[], body_b=[], normal=empty, arm_a=empty, arm_b=empty, friction=[], inverse_mass=[0, 0.5],
-        inverse_inertia=np.stack([np.zeros((3, 3)), np.eye(3)]), velocity=[[0] * 6, [1.5, 0, 0, 0, 0, 0]], joints=row,
+        body_a=[],
+        body_b=[],
+        normal=empty,
+        arm_a=empty,
+        arm_b=empty,
+        friction=[],
+        inverse_mass=[0, 0.5],
+        inverse_inertia=np.stack([np.zeros((3, 3)), np.eye(3)]),
+        velocity=[[0] * 6, [1.5, 0, 0, 0, 0, 0]],
+        joints=row,
     )
     solution = well_solved(solver, problem)
     assert np.isclose(solution.body_velocities[1, 0], speed, atol=1e-9)
@@ -529,9 +556,15 @@ def hub_arguments(contacts, fixed):
     velocity[0] = (1.0, -0.5, -2.0, 0.3, 0.2, -0.4)
     velocity[1:] = 0 if fixed else -0.5 * np.hstack([normal, np.zeros_like(normal)])
     return {
-        "body_a": np.zeros(contacts, int), "body_b": np.arange(1, contacts + 1), "normal": normal, "arm_a": normal,
-        "arm_b": -0.2 * normal, "friction": rng.uniform(0.1, 0.8, contacts), "inverse_mass": inverse_mass,
-        "inverse_inertia": 2.5 * inverse_mass[:, None, None] * np.eye(3), "velocity": velocity,
+        "body_a": np.zeros(contacts, int),
+        "body_b": np.arange(1, contacts + 1),
+        "normal": normal,
+        "arm_a": normal,
+        "arm_b": -0.2 * normal,
+        "friction": rng.uniform(0.1, 0.8, contacts),
+        "inverse_mass": inverse_mass,
+        "inverse_inertia": 2.5 * inverse_mass[:, None, None] * np.eye(3),
+        "velocity": velocity,
         "bias": rng.random((contacts, 1)) * normal,
     }
 
@@ -555,10 +588,8 @@ def test_body_with_200_contacts_against_interior_point(solver, fixed):
 def test_single_precision_is_close_to_double(solver, friction):
     arguments = random_contacts(19)
     joints = random_rows(19, 7, [(0, 1), (2, 3)])
-    single, double = (
-        solver(iterations=5000, tolerance=1e-5).solve(gv.ConeProblem(**arguments, joints=joints, precision=p), friction=friction)
-        for p in ("single", "double")
-    )
+    problems = (gv.ConeProblem(**arguments, joints=joints, precision=p) for p in ("single", "double"))
+    single, double = (solver(iterations=5000, tolerance=1e-5).solve(problem, friction=friction) for problem in problems)
     assert single.converged
     assert np.allclose(single.body_velocities, double.body_velocities, atol=1e-3)
     assert np.allclose(single.velocities, double.velocities, atol=1e-3)
@@ -585,14 +616,23 @@ def planned(a, b, movable, tile_bodies):
     count = np.bincount(a // tile_bodies, minlength=tiles)
     start = np.concatenate([[0], np.cumsum(count)[:-1]])
     none, none3 = np.empty(0, np.int64), np.empty((0, 3))
-    contacts = Contacts(a.astype(np.int32), b.astype(np.int32), none, none3, none3, np.empty(0), start, count, none, none)
+    sides = a.astype(np.int32), b.astype(np.int32)
+    contacts = Contacts(*sides, none, none3, none3, np.empty(0), start, count, none, none)
     tag = np.zeros((bodies, 4), np.int32)
     tag[:, 3] = movable
     slot, block_start = np.full(n, -1, np.int32), np.zeros(tiles + 2, np.int64)
     tile_order, colour_start = np.zeros(tiles + 1, np.int64), np.zeros(COLOURS + 2, np.int64)
     run, colours = plan_blocks(
-        contacts, tag, np.zeros(bodies, np.int32), np.zeros(bodies, np.uint64), np.zeros(tiles, np.int32), np.zeros(n, np.uint8),
-        slot, block_start, tile_order, colour_start,
+        contacts,
+        tag,
+        np.zeros(bodies, np.int32),
+        np.zeros(bodies, np.uint64),
+        np.zeros(tiles, np.int32),
+        np.zeros(n, np.uint8),
+        slot,
+        block_start,
+        tile_order,
+        colour_start,
     )
     return a, b, slot, block_start, tile_order[:run], colour_start[: colours + 1]
 
@@ -615,7 +655,8 @@ def check_plan(a, b, movable, tile_bodies):
     for colour in range(len(colour_start) - 1):
         colour_of_tile[tile_order[colour_start[colour] : colour_start[colour + 1]]] = colour
     tile = np.searchsorted(block_start, slot // WIDTH, side="right") - 1
-    touched = np.unique(np.column_stack([np.tile(colour_of_tile[tile], 2), bodies, np.tile(tile, 2)])[movable[bodies]], axis=0)
+    touched = np.column_stack([np.tile(colour_of_tile[tile], 2), bodies, np.tile(tile, 2)])[movable[bodies]]
+    touched = np.unique(touched, axis=0)
     assert len(np.unique(touched[:, :2], axis=0)) == len(touched)
     return block_start, colour_start
 
@@ -642,7 +683,8 @@ def test_plan_with_a_floor_and_hubs():
     rng = np.random.default_rng(21)
     a, b = random_graph(rng, 1500, 3000, 20)
     partners = rng.choice(np.arange(3, 1500), (3, 400), replace=True)
-    a, b = np.concatenate([a, [0] * 400, [1] * 400, partners[2], [1]]), np.concatenate([b, partners[0], partners[1], [2] * 400, [2]])
+    a = np.concatenate([a, [0] * 400, [1] * 400, partners[2], [1]])
+    b = np.concatenate([b, partners[0], partners[1], [2] * 400, [2]])
     movable = np.arange(1500) != 0
     block_start, _ = check_plan(a, b, movable, 128)
     assert block_start[-1] > block_start[-2]  # the hubs' tile is in use
@@ -670,5 +712,6 @@ def test_plan_of_a_floor_below_free_bodies_fills_its_blocks():
 
 
 def test_plan_of_no_contacts():
-    _, _, slot, block_start, tile_order, colour_start = planned(np.empty(0, int), np.empty(0, int), np.ones(10, bool), 4)
+    none = np.empty(0, int)
+    _, _, slot, block_start, tile_order, colour_start = planned(none, none, np.ones(10, bool), 4)
     assert len(slot) == 0 and not block_start.any() and len(tile_order) == 0 and colour_start.tolist() == [0]

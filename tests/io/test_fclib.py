@@ -111,7 +111,8 @@ def write_matrix(group, matrix, layout):
         group["nz"], group["i"], group["p"], group["x"] = [matrix.nnz], matrix.row, matrix.col, matrix.data
     else:
         matrix = matrix.tocsr() if layout == "rows" else matrix
-        group["nz"], group["i"], group["p"], group["x"] = [-2 if layout == "rows" else -1], matrix.indices, matrix.indptr, matrix.data
+        group["nz"] = [-2 if layout == "rows" else -1]
+        group["i"], group["p"], group["x"] = matrix.indices, matrix.indptr, matrix.data
 
 
 def write_local(path, layout="columns", dimension=3, leave_out=None):
