@@ -9,6 +9,8 @@ import numpy as np
 def number(name, value, minimum=None, above=None, maximum=None):
     """A finite float within bounds."""
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         result = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, not {value!r}") from None
@@ -35,6 +37,9 @@ def count(name, value, minimum=0):
 def array(name, value, shape, above=None, dtype=np.float64):
     """A finite array of the given shape (None: any length), as a new contiguous array."""
     try:
+        given = np.asarray(value)
+        if given.dtype.kind in "cSU" or (np.dtype(dtype).kind == "i" and given.size and given.dtype.kind not in "iu"):
+            raise TypeError
         result = np.array(value, dtype=dtype, order="C")
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of numbers of shape {_written(shape)}, not {value!r:.80}") from None

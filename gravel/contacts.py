@@ -100,7 +100,10 @@ def detect(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, 
     margin = checks.number("margin", margin, minimum=0.0)
     checks.choice("broad_phase", broad_phase, ("grid", "brute"))
     checks.choice("precision", precision, ("single", "double"))
-    use_threads(largest_thread_count() if threads is None else checks.count("threads", threads, minimum=1))
+    threads = largest_thread_count() if threads is None else checks.count("threads", threads, minimum=1)
+    if threads > largest_thread_count():
+        raise ValueError(f"threads must be at most {largest_thread_count()} on this machine, not {threads}")
+    use_threads(threads)
     real = np.float32 if precision == "single" else np.float64
     if engine is None:
         scene = Scene()

@@ -49,7 +49,7 @@ class Scene:
         bulk = {}
         for name, value in options.items():
             if name in one:
-                bulk[one[name]] = None if value is None else np.asarray(value, dtype=object if value is None else None)[None]
+                bulk[one[name]] = None if value is None else [value]
             else:
                 checks.choice("option of add_body", name, (*one, "fixed", "group", "motion"))
                 bulk[name] = value
@@ -81,7 +81,7 @@ class Scene:
         block, motion = body_block(
             shape,
             positions,
-            material or materials.Material(),
+            materials.Material() if material is None else material,
             quaternions,
             velocities,
             angular_velocities,
@@ -91,7 +91,7 @@ class Scene:
             group,
             motion,
         )
-        block["tag"][:, MATERIAL] = self.material_index(material or materials.Material())
+        block["tag"][:, MATERIAL] = self.material_index(materials.Material() if material is None else material)
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
@@ -108,6 +108,9 @@ class Scene:
     def set_pair(self, material_a, material_b, **values):
         """Give the contact values of one pair of materials (friction, restitution, rolling_friction,
         spinning_friction, cohesion) instead of the mixing rule's."""
+        for material in (material_a, material_b):
+            if not isinstance(material, materials.Material):
+                raise TypeError(f"material must be a Material, not {material!r}")
         for name, value in values.items():
             checks.choice("contact value", name, materials.PAIR_FIELDS)
             checks.number(name, value, minimum=0.0, maximum=1.0 if name == "restitution" else None)
@@ -167,12 +170,21 @@ def body_block(shape, positions, material, quaternions, velocities, angular_velo
 
 
 def _inverse_masses(shape, n, material, masses, inertias, movable):
+    if masses is not None:
+        masses = checks.array("masses", masses, (n,), above=0.0)
+    if inertias is not None:
+        inertias = checks.array("inertias", inertias, (n, 3), above=0.0)
     if not movable:
         return np.zeros((n, 4))
-    masses = shape.volumes(n) * material.density if masses is None else checks.array("masses", masses, (n,), above=0.0)
-    inertias = shape.inertias(np.asarray(masses)) if inertias is None else checks.array("inertias", inertias, (n, 3), above=0.0)
-    if n and (2 * inertias.max(axis=1) > inertias.sum(axis=1) * (1 + 1e-9)).any():
-        raise ValueError("inertias must satisfy the triangle inequality: no moment may exceed the sum of the other two")
+    masses = shape.volumes(n) * material.density if masses is None else masses
+    inertias = shape.inertias(np.asarray(masses)) if inertias is None else inertias
+    for name, values in (("mass", masses), ("inertia", inertias)):
+        if not (np.isfinite(values) & (np.asarray(values) > 1e-300)).all():
+            raise ValueError(f"the shape's size gives a {name} that is no number: {np.ravel(values)[0]:g}")
+    wrong = 2 * inertias.max(axis=1) > inertias.sum(axis=1) * (1 + 1e-9)
+    if n and wrong.any():
+        worst = inertias[np.argmax(wrong)]
+        raise ValueError(f"inertias must satisfy the triangle inequality (no moment above the sum of the others), not {worst.tolist()}")
     return 1.0 / np.column_stack([masses, inertias])
 
 

@@ -108,6 +108,8 @@ class Simulation:
             float(recovery_speed) if recovery_speed == math.inf else checks.number("recovery_speed", recovery_speed, above=0.0)
         )
         self.relaxation = checks.count("relaxation", relaxation)
+        if not isinstance(warm_start, (bool, np.bool_)):
+            raise TypeError(f"warm_start must be True or False, not {warm_start!r}")
         self.warm_start = bool(warm_start)
         self.restitution_threshold = (
             None if restitution_threshold is None else checks.number("restitution_threshold", restitution_threshold, minimum=0.0)
@@ -116,7 +118,11 @@ class Simulation:
         self.bodies = scene.bodies.copy(real)
         self.world = _world(bounds, self.bodies)
         self.gravity = scene.gravity.copy()
-        self.materials, self.pairs, self.ignored = list(scene.materials), dict(scene.pairs), scene.ignored.copy()
+        self.materials, self.pairs, self.ignored = (
+            list(scene.materials),
+            {pair: dict(values) for pair, values in scene.pairs.items()},
+            scene.ignored.copy(),
+        )
         self.motions = dict(scene.motions)
         self.motion_starts = {b: (self.bodies.position[b].copy(), self.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
         self._forces = self._torques = np.empty((0, 3))
@@ -345,6 +351,8 @@ class Simulation:
             raise ValueError(f"body must be an id below {self.bodies.count}, not {body}")
         if self.bodies.status[body] != IMMOVABLE:
             raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
+        if motion is not None and not callable(motion) and not hasattr(motion, "pose"):
+            raise TypeError(f"motion must be a function of time or a ready motion, not {motion!r}")
         if motion is None:
             self.motions.pop(int(body), None)
             self.bodies.velocity[body] = 0

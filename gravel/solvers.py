@@ -41,6 +41,10 @@ class GaussSeidel(Solver):
 
     check_every: int = 10
 
+    def __post_init__(self):
+        super().__post_init__()
+        checks.count("GaussSeidel check_every", self.check_every, minimum=1)
+
     def run(self, work, coulomb, history=False, iterations=None, final=True):
         """``final=False``: more is to come, so the residual at the end is not needed (None, where it was not looked at)."""
         iterations = iterations or self.iterations

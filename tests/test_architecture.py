@@ -23,7 +23,7 @@ ALLOWED = {
     "contacts": PLAIN | {"scene", "cpu"},
     "simulation": PLAIN | {"scene", "cpu", "solvers", "contacts", "run", "io"},
     "run": {"checks", "io"},
-    "io": PLAIN | {"scene", "cpu", "problem", "solvers", "simulation"},
+    "io": PLAIN | {"scene", "cpu", "problem", "solvers", "simulation", "io"},
 }
 
 

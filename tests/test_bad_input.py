@@ -553,19 +553,6 @@ def test_repaired_state_goes_on_as_if_nothing_had_happened():
     assert sims[0].state_hash() == sims[1].state_hash()
 
 
-def test_contacts_after_a_refused_step_are_those_of_the_last_good_one():
-    scene = floor_and_balls()
-    scene.add_bodies(BALL, [(k, 2, 0.5) for k in range(3)])
-    sim = gv.Simulation(scene, 1e-2)
-    sim.step()
-    before = sim.contacts
-    sim.velocities[4:] = (0, 0, -100)  # would give three more contacts
-    sim.velocities[1] = NAN
-    expect_fault(sim, 1)
-    after = sim.contacts
-    assert np.array_equal(after.body_b, before.body_b) and np.array_equal(after.impulse, before.impulse)
-
-
 def test_body_that_leaves_the_bounds_stops_the_run():
     scene = gv.Scene(gravity=(0, 0, 0))
     scene.add_bodies(BALL, [(0, 0, 0), (1, 0, 0)], velocities=[(0, 0, 0), (1, 0, 0)])

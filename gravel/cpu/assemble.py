@@ -16,7 +16,7 @@ from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import cross, to_matrix
 from gravel.state import MATERIAL
 
-TOUCHING = 0.1  # of the margin: gaps below it bear cohesion
+TOUCHING = 1e-3  # of the margin: gaps below it bear cohesion
 FRICTION_COLUMN, ROLLING_COLUMN, SPINNING_COLUMN, COHESION_COLUMN = 0, 2, 3, 4  # of materials.PAIR_FIELDS
 
 

@@ -56,7 +56,7 @@ class Monitor:
 
     def finish(self, iterations):
         self.problem.finish(self.best_x)
-        return Outcome(iterations, self.best, self.best_rms, self.history)
+        return Outcome(iterations, self.best, self.best_rms, self.history or [])
 
 
 def jacobi(problem, coulomb, tolerance, iterations, history, relaxation, overrelaxation):
@@ -95,6 +95,8 @@ def accelerated(problem, coulomb, tolerance, iterations, history):
             done += 1
             if steps.dot_of_differences(x, y, g, g_y, monitor.sums) <= square / step * (1 + 1e-6):
                 break
+            if done >= iterations:
+                break
             step *= 0.5
         renewed = coulomb and done % RENEW == 0
         good = monitor.accept(done, x, g)
@@ -125,7 +127,13 @@ def spectral(problem, coulomb, tolerance, iterations, history, memory=10):
     while not good and done < iterations:
         square, slope = steps.step_and_project(problem.cones, x, g, monitor.slip, step, 1.0, target, monitor.sums)
         if square == 0.0:
-            break
+            if not coulomb:
+                break
+            done += 1  # the convex problem is solved: on with the De Saxcé terms of its solution
+            steps.slip_terms(problem.cones, g, monitor.slip)
+            changes = [0.0]
+            good = monitor.accept(done, x, g)
+            continue
         monitor.gradient(target, g_target)
         done += 1
         curvature = steps.dot_of_differences(target, x, g_target, g, monitor.sums)

@@ -237,7 +237,7 @@ def write_face_contacts(polygon, size, mr, half_r, axis, rx, ry, rz, nx, ny, nz,
     Where edges of two boxes coincide, rounding decides which of them clips the other, and how often; a corner is therefore
     known again by the direction in which it lies from the middle, in eight sectors of the reference face.
     """
-    nearest = 1e-3 * min(half_r[0], half_r[1], half_r[2])
+    nearest = 1e-2 * min(half_r[0], half_r[1], half_r[2])
     k, sx, sy, sz = 0, 0.0, 0.0, 0.0
     for corner in range(size):
         x, y, z = polygon[corner, 0], polygon[corner, 1], polygon[corner, 2]

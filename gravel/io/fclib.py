@@ -34,11 +34,13 @@ def load_fclib(path):
 
 def _local(group):
     _three_dimensions(group)
+    _no_constraints(group, "V", "R")
     return ConeProblem.from_matrices(_matrix(group["W"]), np.ravel(group["vectors/q"]), np.ravel(group["vectors/mu"]))
 
 
 def _global(group):
     _three_dimensions(group)
+    _no_constraints(group, "G")
     mass, contact = _matrix(group["M"]).tocsc(), _matrix(group["H"]).tocsc()
     force, offset = np.ravel(group["vectors/f"]), np.ravel(group["vectors/w"])
     inverse = scipy.sparse.linalg.splu(mass)
@@ -50,6 +52,12 @@ def _three_dimensions(group):
     dimension = int(np.ravel(group["spacedim"])[0]) if "spacedim" in group else 3
     if dimension != 3:
         raise ValueError(f"only problems in three dimensions are supported, this one has {dimension}")
+
+
+def _no_constraints(group, *names):
+    for name in names:
+        if name in group and int(np.ravel(group[name]["n"])[0]) > 0:
+            raise ValueError(f"problems with equality constraints (matrix {name}) are not supported")
 
 
 def _matrix(group):

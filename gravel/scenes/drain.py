@@ -31,7 +31,7 @@ def build(bodies, seed):
     for x, y, half_x, half_y in floor:
         scene.add_body(Box((half_x, half_y, depth)), (x, y, -depth), sand, fixed=True)
     plug = scene.add_body(Box((hole, hole, depth)), (0, 0, -depth), sand, fixed=True)
-    square = lattice(4 * bodies, (-inner, -inner, 0.01), (inner, inner, 0), SPACING, 0.1 * RADIUS, rng)
+    square = lattice(4 * bodies, (-inner, -inner, 0.01), (inner, inner, 0), SPACING, 0.04 * RADIUS, rng)
     places = square[np.hypot(square[:, 0], square[:, 1]) < inner][:bodies]
     grains = scene.add_bodies(Sphere(RADIUS * rng.uniform(0.9, 1.1, len(places))), places, sand)
     outflow = Outflow(grains, -DROP)

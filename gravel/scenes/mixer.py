@@ -22,10 +22,10 @@ def build(bodies, seed):
     prism_walls(scene, 16, tank, heavy)
     height = 0.25 * LAYERS * SPACING
     blade = ConstantVelocity(angular_velocity=(0, 0, 2 * np.pi * TURNS))
-    scene.add_body(Box((tank - 3 * RADIUS, 0.6 * RADIUS, height)), (0, 0, height + 1.5 * RADIUS), heavy, motion=blade)
+    scene.add_body(Box((tank - 3 * RADIUS, 0.6 * RADIUS, height)), (0, 0, height + 2.6 * RADIUS), heavy, motion=blade)
     square = lattice(6 * bodies, (-inner, -inner, 0.01), (inner, inner, 0), SPACING, 0.05 * RADIUS, rng)
     free = (np.hypot(square[:, 0], square[:, 1]) < inner) & (
-        (np.abs(square[:, 1]) > 2.2 * RADIUS) | (square[:, 2] > 2 * height + 4 * RADIUS)
+        (np.abs(square[:, 1]) > 2.2 * RADIUS) | (square[:, 2] > 2 * height + 5 * RADIUS)
     )
     places = square[free][:bodies]
     left = places[:, 0] < 0

@@ -32,7 +32,7 @@ def build(bodies, seed):
         both = multiply(tilt, turn)
         scene.add_body(Box((length, half + 2 * thick, thick)), rotate(turn, middle), steel, quaternion=both, fixed=True)
     inner = half - 0.5 * SPACING
-    places = lattice(bodies, (-inner, -inner, top + RADIUS), (inner, inner, 0), SPACING, 0.1 * RADIUS, rng)
+    places = lattice(bodies, (-inner, -inner, top + RADIUS), (inner, inner, 0), SPACING, 0.04 * RADIUS, rng)
     grains = scene.add_bodies(Sphere(RADIUS * rng.uniform(0.9, 1.1, bodies)), places, glass)
     outflow = Outflow(grains, -1.0)
     return Setup(scene, 1 / 500, 2.0, lambda s, r: check(s, r, half, outlet, outflow, bodies), [(outflow, 0.01)])
