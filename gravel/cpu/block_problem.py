@@ -79,6 +79,7 @@ class BlockProblem:
         if self.number:
             self.run(kernels.MEASURE, self.nothing)
             worst, squares = float(self.worst.max()), float(self.squares.sum(dtype=float))
+            worst = worst if np.isfinite(squares) else np.inf  # a maximum may pass over what is not a number, a sum does not
         rows = len(self.joints.eta)
         if rows:
             u = np.empty(rows, self.joint_impulse.dtype)

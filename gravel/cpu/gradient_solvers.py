@@ -40,7 +40,7 @@ class Monitor:
     def accept(self, iteration, x, g):
         """Take note of an iterate; True if it is good enough."""
         worst, rms = steps.measure(self.problem.cones, x, g, self.coulomb, self.sums)
-        if not math.isfinite(worst):
+        if not math.isfinite(worst + rms):
             raise FloatingPointError(f"the solver diverged in iteration {iteration}; use a smaller step or another solver")
         if self.history is not None:
             self.history.append(worst)
@@ -138,7 +138,9 @@ def spectral(problem, coulomb, tolerance, iterations, history, memory=10):
         done += 1
         curvature = steps.dot_of_differences(target, x, g_target, g, monitor.sums)
         length, ceiling = 1.0, max(changes[-memory:])
-        while changes[-1] + length * slope + 0.5 * length**2 * curvature > ceiling + 1e-4 * length * slope and length > 1e-6:
+        while (
+            slope < 0.0 and changes[-1] + length * slope + 0.5 * length**2 * curvature > ceiling + 1e-4 * length * slope and length > 1e-6
+        ):
             length *= 0.5
         changes.append(changes[-1] + length * slope + 0.5 * length**2 * curvature)
         if length < 1.0:

@@ -102,6 +102,7 @@ def box_box(half_a, quaternion_a, half_b, quaternion_b, dx, dy, dz, limit, out, 
     """Separating axes, then the incident face clipped to the reference face, or the nearest points of two edges."""
     ma, mb = to_matrix(quaternion_a), to_matrix(quaternion_b)
     best, axis, bx, by, bz = -math.inf, -1, 0.0, 0.0, 0.0
+    smallest = min(half_a[0], half_a[1], half_a[2], half_b[0], half_b[1], half_b[2])
     for k in range(6):
         nx, ny, nz = column(ma, k) if k < 3 else column(mb, k - 3)
         distance = dx * nx + dy * ny + dz * nz
@@ -111,9 +112,9 @@ def box_box(half_a, quaternion_a, half_b, quaternion_b, dx, dy, dz, limit, out, 
         if gap > limit:
             return 0
         # faces of a are preferred to those of b, and faces to edges, by a hair: a resting box keeps its feature
-        if gap > best + (1e-3 * min(half_a[0], half_b[0]) if k >= 3 and axis < 3 else 0.0):
+        if gap > best + (1e-3 * smallest if k >= 3 and axis < 3 else 0.0):
             best, axis, bx, by, bz = gap, k, sign * nx, sign * ny, sign * nz
-    edge_best = best + 1e-2 * abs(best) + 1e-6 * (half_a[0] + half_b[0])
+    edge_best = best + 1e-2 * abs(best) + 1e-6 * smallest
     for i in range(3):
         ax, ay, az = column(ma, i)
         for j in range(3):
@@ -213,16 +214,16 @@ def clip_faces(mr, half_r, mi, half_i, axis, rx, ry, rz, ix, iy, iz, nx, ny, nz,
         sign = 1.0 if side_index % 2 == 0 else -1.0
         ex, ey, ez = column(mr, k)
         ex, ey, ez = sign * ex, sign * ey, sign * ez
-        count = 0
+        count, hair = 0, 1e-9 * half_r[k]  # edges that coincide do not cut each other
         for corner in range(size):
             after = (corner + 1) % size
-            da = polygon[corner, 0] * ex + polygon[corner, 1] * ey + polygon[corner, 2] * ez - half_r[k]
-            db = polygon[after, 0] * ex + polygon[after, 1] * ey + polygon[after, 2] * ez - half_r[k]
+            da = polygon[corner, 0] * ex + polygon[corner, 1] * ey + polygon[corner, 2] * ez - half_r[k] - hair
+            db = polygon[after, 0] * ex + polygon[after, 1] * ey + polygon[after, 2] * ez - half_r[k] - hair
             if da <= 0.0:
                 clipped[count] = polygon[corner]
                 count += 1
             if (da <= 0.0) != (db <= 0.0):
-                fraction = da / (da - db)
+                fraction = min(max((da + hair) / (da - db), 0.0), 1.0)
                 clipped[count] = polygon[corner] + fraction * (polygon[after] - polygon[corner])
                 count += 1
         polygon, clipped = clipped, polygon
