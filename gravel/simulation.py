@@ -130,6 +130,7 @@ class Simulation:
             self.forces[body], self.torques[body] = force, torque
         self.engine = Engine(real, broad_phase)
         self.steps = 0
+        self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self.compiling = False  # whether the first step had to compile kernels
         self.start_time = 0.0
         self.report = None
@@ -172,6 +173,7 @@ class Simulation:
         energy, penetration = engine.commit()
         self._follow()
         self.steps += 1
+        self._refused = False
         lap("positions")
         self.report = StepReport(
             self.steps,
@@ -224,6 +226,7 @@ class Simulation:
 
     def _refuse_faults(self, body):
         if body >= 0:
+            self._refused = True
             where = ", ".join(f"{x:g}" for x in self.bodies.position[body])
             raise SimulationError(
                 f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds "
@@ -291,6 +294,8 @@ class Simulation:
     @property
     def contacts(self):
         """The contacts of the last step with their impulses, a ``ContactTable``."""
+        if self._refused:
+            raise SimulationError("contacts are not known after a refused step: take a good step first")
         return ContactTable.of_step(self.engine) if self.report else ContactTable.empty()
 
     def state_hash(self):

@@ -553,6 +553,21 @@ def test_repaired_state_goes_on_as_if_nothing_had_happened():
     assert sims[0].state_hash() == sims[1].state_hash()
 
 
+def test_contacts_after_a_refused_step_are_refused_not_mixed():
+    scene = floor_and_balls()
+    scene.add_bodies(BALL, [(k, 2, 0.5) for k in range(3)])
+    sim = gv.Simulation(scene, 1e-2)
+    sim.step()
+    sim.velocities[4:] = (0, 0, -100)
+    sim.velocities[1] = NAN
+    expect_fault(sim, 1)
+    with pytest.raises(gv.SimulationError, match="refused step"):
+        _ = sim.contacts
+    sim.velocities[:] = 0
+    sim.step()
+    assert len(sim.contacts) > 0
+
+
 def test_body_that_leaves_the_bounds_stops_the_run():
     scene = gv.Scene(gravity=(0, 0, 0))
     scene.add_bodies(BALL, [(0, 0, 0), (1, 0, 0)], velocities=[(0, 0, 0), (1, 0, 0)])
