@@ -25,7 +25,7 @@ from gravel.scene import Scene, body_block
 from gravel.solvers import GaussSeidel, Solver
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED
 
-PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "relaxation": 0}
+PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf}
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
 
 
@@ -61,8 +61,8 @@ class Simulation:
     velocities and impulses (poses are always double); ``threads`` None: all; ``friction`` "cone" (convex, as in the papers)
     or "coulomb" (no sliding gap); ``margin`` m within which gaps are contacts (None: 1 % of the grains' radius).
 
-    How penetration is handled: a step takes back the share ``recovery`` of it, at most at ``recovery_speed`` m/s; then
-    ``relaxation`` iterations without that push take the speed out again. ``warm_start`` starts from the last impulses.
+    A step takes back the share ``recovery`` of a penetration, at most at ``recovery_speed`` m/s; ``warm_start`` starts the
+    solver from the last step's impulses.
     ``**PAPER_SCHEME`` gives the plain scheme of the papers. Impacts slower than ``restitution_threshold`` m/s do not bounce
     (None: 5 dt |gravity|). ``bounds`` ((x, y, z), (x, y, z)): a body that leaves them stops the run with an error.
     """
@@ -78,9 +78,8 @@ class Simulation:
         threads=None,
         friction="cone",
         margin=None,
-        recovery=0.2,
+        recovery=0.05,
         recovery_speed=1.0,
-        relaxation=10,
         warm_start=True,
         restitution_threshold=None,
         bounds=None,
@@ -107,7 +106,6 @@ class Simulation:
         self.recovery_speed = (
             float(recovery_speed) if recovery_speed == math.inf else checks.number("recovery_speed", recovery_speed, above=0.0)
         )
-        self.relaxation = checks.count("relaxation", relaxation)
         if not isinstance(warm_start, (bool, np.bool_)):
             raise TypeError(f"warm_start must be True or False, not {warm_start!r}")
         self.warm_start = bool(warm_start)
@@ -160,17 +158,10 @@ class Simulation:
         lap("velocities")
         problem = engine.assemble()
         lap("assemble")
-        relaxes = self.relaxation > 0 and engine.contact_total > 0
-        outcome = self.solver.run(problem, self.friction == "coulomb", final=not relaxes)
-        iterations = outcome.iterations
-        engine.keep_moving_velocity()
+        outcome = self.solver.run(problem, self.friction == "coulomb")
         lap("solve")
-        if relaxes:
-            problem.relax()
-            outcome = self.solver.run(problem, self.friction == "coulomb", iterations=self.relaxation)
-        lap("relax")
         self._refuse_faults(engine.faulty_body(self.world))
-        energy, penetration = engine.commit()
+        energy = engine.commit()
         self._follow()
         self.steps += 1
         self._refused = False
@@ -179,11 +170,11 @@ class Simulation:
             self.steps,
             self.time,
             engine.contact_total,
-            iterations,
+            outcome.iterations,
             outcome.residual,
             outcome.residual_rms,
             outcome.residual <= self.solver.tolerance,
-            penetration,
+            engine.penetration,
             energy,
             impacts,
             seconds,

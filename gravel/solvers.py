@@ -45,9 +45,8 @@ class GaussSeidel(Solver):
         super().__post_init__()
         checks.count("GaussSeidel check_every", self.check_every, minimum=1)
 
-    def run(self, work, coulomb, history=False, iterations=None, final=True):
-        """``final=False``: more is to come, so the residual at the end is not needed (None, where it was not looked at)."""
-        iterations = iterations or self.iterations
+    def run(self, work, coulomb, history=False):
+        iterations = self.iterations
         stride = 1 if history else self.check_every if self.tolerance > 0.0 else iterations
         work.begin()
         done, seen, worst, rms = 0, [work.measure()[0]] if history else [], None, None
@@ -55,12 +54,11 @@ class GaussSeidel(Solver):
             passes = min(stride, iterations - done)
             work.sweep(passes)
             done += passes
-            if final or done < iterations:
-                worst, rms = work.measure()
-                if history:
-                    seen.append(worst)
-                if worst <= self.tolerance:
-                    break
+            worst, rms = work.measure()
+            if history:
+                seen.append(worst)
+            if worst <= self.tolerance:
+                break
         return Outcome(done, worst, rms, seen)
 
 
@@ -76,9 +74,9 @@ class Jacobi(Solver):
         checks.number("Jacobi relaxation", self.relaxation, above=0.0, maximum=1.0)
         checks.number("Jacobi overrelaxation", self.overrelaxation, above=0.0, maximum=2.0)
 
-    def run(self, work, coulomb, history=False, iterations=None, final=True):
+    def run(self, work, coulomb, history=False):
         return gradient_solvers.jacobi(
-            work, float(coulomb), self.tolerance, iterations or self.iterations, history, self.relaxation, self.overrelaxation
+            work, float(coulomb), self.tolerance, self.iterations, history, self.relaxation, self.overrelaxation
         )
 
 
@@ -86,16 +84,16 @@ class Jacobi(Solver):
 class APGD(Solver):
     """Accelerated projected gradient descent: Nesterov's momentum, adaptive step, restart."""
 
-    def run(self, work, coulomb, history=False, iterations=None, final=True):
-        return gradient_solvers.accelerated(work, float(coulomb), self.tolerance, iterations or self.iterations, history)
+    def run(self, work, coulomb, history=False):
+        return gradient_solvers.accelerated(work, float(coulomb), self.tolerance, self.iterations, history)
 
 
 @dataclass(frozen=True)
 class BarzilaiBorwein(Solver):
     """Spectral projected gradient: step lengths from the last change of gradient."""
 
-    def run(self, work, coulomb, history=False, iterations=None, final=True):
-        return gradient_solvers.spectral(work, float(coulomb), self.tolerance, iterations or self.iterations, history)
+    def run(self, work, coulomb, history=False):
+        return gradient_solvers.spectral(work, float(coulomb), self.tolerance, self.iterations, history)
 
 
 SOLVERS = {"gauss-seidel": GaussSeidel, "jacobi": Jacobi, "apgd": APGD, "bb": BarzilaiBorwein}

@@ -369,8 +369,6 @@ def test_threads_of_find_contacts_must_be_there():
         ("recovery", -0.1, ValueError),
         ("recovery_speed", 0.0, ValueError),
         ("recovery_speed", NAN, ValueError),
-        ("relaxation", -1, ValueError),
-        ("relaxation", 2.5, TypeError),
         ("restitution_threshold", -1.0, ValueError),
         ("margin", "wide", TypeError),
         ("recovery_speed", "fast", TypeError),

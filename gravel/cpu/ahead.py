@@ -16,11 +16,11 @@ import time
 import numba
 
 from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, match, narrow, sort, tiles
-from gravel.cpu.blocks import APPLY, MEASURE, RELAX, SWEEP
+from gravel.cpu.blocks import APPLY, MEASURE, SWEEP
 
 started = set()  # features that this process has dealt with
 # What a kernel that does nothing must answer for the stages to go on.
-ANSWERS = {"plan_cells": 1, "find_ball_contacts": 0, "find_any_contacts": 0, "bounce": 0, "plan_blocks": (1, 1), "deepest": 0.0}
+ANSWERS = {"plan_cells": 1, "find_ball_contacts": 0, "find_any_contacts": 0, "bounce": 0, "plan_blocks": (1, 1), "deepest": 0.0, "inspect": -1}
 
 
 def marker(features):
@@ -118,9 +118,8 @@ def _dry_step(features):
     work.add_forces(simulation._forces, simulation._torques)
     problem = work.assemble()
     problem.number = 1
-    for job in (APPLY, SWEEP, MEASURE, RELAX):
+    for job in (APPLY, SWEEP, MEASURE):
         problem.run(job, problem.nothing)
-    work.keep_moving_velocity()
     work.faulty_body(simulation.world)
     work.commit()
     return calls

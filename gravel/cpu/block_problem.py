@@ -39,7 +39,9 @@ class BlockProblem:
     def begin(self):
         """Velocities take the starting impulses in, once."""
         if not self.begun:
-            self._push(1)
+            self.run(kernels.APPLY, self._values())
+            if len(self.joints.eta):
+                apply_joints(self.joints, self.joint_impulse, self.unknowns.velocity)
             self.begun = True
 
     def sweep(self, passes):
@@ -48,23 +50,6 @@ class BlockProblem:
         for _ in range(passes):
             sweep_joints(self.joints, self.joint_impulse, self.unknowns.velocity)
             self.run(kernels.SWEEP, self.nothing)
-
-    def relax(self):
-        """From here on penetrations are no longer pushed out: the bias keeps only what gaps allow."""
-        self.run(kernels.RELAX, self.nothing)
-        if "start" in self.__dict__:  # a gradient solver goes on from here: what is free is what no impulse has made
-            del self.__dict__["start"]
-            final = self.unknowns.velocity.copy()
-            self._push(-1)
-            self.free_velocity = self.unknowns.velocity.copy()
-            self.unknowns.velocity[:] = final
-
-    def _push(self, sign):
-        """Velocities change by sign M^-1 D (impulses)."""
-        values = self._values()
-        self.run(kernels.APPLY, values if sign == 1 else sign * values)
-        if len(self.joints.eta):
-            apply_joints(self.joints, sign * self.joint_impulse, self.unknowns.velocity)
 
     def _values(self):
         """Impulses and torques, block by block, as one vector."""

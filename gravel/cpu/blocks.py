@@ -24,6 +24,10 @@ from numba import njit, prange
 
 from gravel.cpu.threads import INNER, PARALLEL
 
+# What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
+# the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.
+SAFE_MATH = {"nnan", "ninf", "nsz"}
+
 WIDTH = 16  # lanes of a block: LLVM unrolls a loop of 8 before its vectoriser sees it
 
 u64 = np.uint64  # unsigned indices: a signed one costs a test for "counted from the end" that stops the vectoriser
@@ -40,7 +44,7 @@ ROWS_SPHERICAL = 15
 AX, AY, AZ, CX, CY, CZ, RESPONSE_N, RESPONSE_T, ETA, TWIST = LANES[11:21]
 ROWS_GENERAL = 21
 
-SWEEP, APPLY, GRADIENT, MEASURE, RELAX = "sweep", "apply", "gradient", "measure", "relax"
+SWEEP, APPLY, GRADIENT, MEASURE = "sweep", "apply", "gradient", "measure"
 
 
 class Blocks(NamedTuple):
@@ -107,25 +111,23 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
     APPLY     velocities change by M^-1 D ``values`` (a body's rows are summed one colour after the other)
     GRADIENT  ``values`` := D^T v + b of each contact
     MEASURE   ``worst`` and ``squares`` of each tile := the residual of impulses and velocities
-    RELAX     the bias forgets penetration; it becomes what the gap after the positions moved still allows
 
     ``general``: arms and inertia of any shape; else every movable body is a ball for the solver.
     ``rolling``: rolling and spinning friction blocks beside the contacts.
     """
-    sweep, apply, gradient, measure, relax = (job == name for name in (SWEEP, APPLY, GRADIENT, MEASURE, RELAX))
+    sweep, apply, gradient, measure = (job == name for name in (SWEEP, APPLY, GRADIENT, MEASURE))
     moves = sweep or apply
     rows_of_values = u64(6 if rolling else 3)
     projects = sweep or measure
     block_size = u64((ROWS_GENERAL if general else ROWS_SPHERICAL) * WIDTH)
 
-    @njit(parallel=PARALLEL if parallel else False, fastmath=True, error_model="numpy", nogil=True, cache=True)
+    @njit(parallel=PARALLEL if parallel else False, fastmath=SAFE_MATH, error_model="numpy", nogil=True, cache=True)
     def run(blocks, unknowns, values, scalars, worst, squares, passes):
         rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         impulse, torque, velocity, inertia = unknowns.impulse, unknowns.torque, unknowns.velocity, unknowns.inertia
         real = rows.dtype.type
         zero, one, tiny, two_thirds = real(0), real(1), real(1e-30), real(2 / 3)
-        coulomb, h = real(scalars.coulomb), real(scalars.step)
-        recovery, recovery_speed, far = real(scalars.recovery), real(scalars.recovery_speed), real(1e6)
+        coulomb = real(scalars.coulomb)
         if not parallel and tile_order_size(blocks) > 1:
             raise ValueError("a kernel without threads runs problems of one tile")
         colour_start, tile_order, block_start = blocks.colour_start, blocks.tile_order, blocks.block_start
@@ -180,16 +182,6 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
                                 values[x], values[x + L1], values[x + L2] = ux, uy, uz
                                 if rolling:
                                     values[x + L3], values[x + L4], values[x + L5] = wbx - wax, wby - way, wbz - waz
-                            if relax:
-                                gap = rows[i + GAP]
-                                allowed = max(min(gap, zero) * recovery, -recovery_speed * h) + max(gap, zero)
-                                moved = gap + h * (ux * nx + uy * ny + uz * nz) - allowed  # u holds allowed / h already
-                                # a contact that pushed nothing stays out of it: it may go on closing in the next step
-                                push = impulse[j] * nx + impulse[j + L1] * ny + impulse[j + L2] * nz + rows[i + COHESION]
-                                change = (max(moved, zero) if push > zero else far * h) / h - allowed / h
-                                rows[i + BX] += change * nx
-                                rows[i + BY] += change * ny
-                                rows[i + BZ] += change * nz
                             if apply:
                                 dx, dy, dz = values[x], values[x + L1], values[x + L2]
                             if projects:

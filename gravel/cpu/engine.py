@@ -172,6 +172,7 @@ class Engine:
             room = bound + bound // 8
         self.contacts, self.contact_room = contacts, bound
         self.contact_total = int(contacts.count.sum())
+        self.penetration = float(match.deepest(contacts))
 
     def _contacts(self, room, tile_count, n):
         buffer = self._buffer
@@ -267,27 +268,16 @@ class Engine:
         return self.problem
 
     # --- the end of the step
-    def keep_moving_velocity(self):
-        """Positions advance with the velocities as they are now, whatever relaxation makes of them."""
-        self.moving = self._buffer("moving", len(self.order) + 1, (8,))
-        self.moving[:] = self.arranged.velocity
-
     def faulty_body(self, world):
         """Id of the first body that may not take this step, or -1."""
-        faults = self._buffer("faults", -(-len(self.order) // bounds.CHUNK), dtype="i8")
-        integrate.inspect(self.order, self.bodies, self.moving, self.arranged.velocity, self.rules.step, world, faults)
-        found = faults[faults >= 0]
-        return int(found.min()) if len(found) else -1
+        return int(integrate.inspect(self.order, self.bodies, self.arranged.velocity, self.rules.step, world))
 
     def commit(self):
-        """Take the step; returns (kinetic energy, largest penetration)."""
+        """Take the step; returns the kinetic energy."""
         energies = self._buffer("energies", -(-len(self.order) // bounds.CHUNK), dtype="f8")
-        integrate.commit(self.order, self.bodies, self.moving, self.arranged.velocity, self.rules.step, energies)
+        integrate.commit(self.order, self.bodies, self.arranged.velocity, self.rules.step, energies)
         self.remember()
-        return math.fsum(energies), self.largest_penetration()
-
-    def largest_penetration(self):
-        return float(match.deepest(self.contacts))
+        return math.fsum(energies)
 
     def remember(self):
         memory = self._memory(self.contact_room, len(self.bodies.tag), self.rolling)

@@ -65,28 +65,27 @@ def carry_momentum(before, after, ix, iy, iz, wx, wy, wz):
     return rotate(after, x * ix, y * iy, z * iz)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def inspect(order, bodies, moving, final, step, bounds, faults):
-    """faults[chunk] := lowest id of a body that would get a velocity that is not finite or leave the bounds; -1: none."""
-    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        fault = -1
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
-            b = order[i]
-            if bodies.tag[b, STATUS] != MOVABLE:
-                continue
-            sound = True
-            for k in range(8):
-                sound = sound and math.isfinite(moving[i, k]) and math.isfinite(final[i, k])
-            for k in range(3):
-                x = bodies.position[b, k] + step * moving[i, k]
-                sound = sound and x >= bounds[0, k] and x <= bounds[1, k]
-            if not sound and (fault < 0 or b < fault):
-                fault = b
-        faults[chunk] = fault
+@njit(nogil=True, error_model="numpy", cache=True)
+def inspect(order, bodies, velocity, step, bounds):
+    """Lowest id of a body that would get a velocity that is not finite or leave the bounds; -1: none."""
+    fault = -1
+    for i in range(order.size):
+        b = order[i]
+        if bodies.tag[b, STATUS] != MOVABLE:
+            continue
+        sound = True
+        for k in range(8):
+            sound = sound and math.isfinite(velocity[i, k])
+        for k in range(3):
+            x = bodies.position[b, k] + step * velocity[i, k]
+            sound = sound and x >= bounds[0, k] and x <= bounds[1, k]
+        if not sound and (fault < 0 or b < fault):
+            fault = b
+    return fault
 
 
 @njit(**INNER)
-def commit_chunk(chunk, order, bodies, moving, final, step, energies):
+def commit_chunk(chunk, order, bodies, new, step, energies):
     position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
     inverse_mass, tag = bodies.inverse_mass, bodies.tag
     energy = 0.0
@@ -95,28 +94,28 @@ def commit_chunk(chunk, order, bodies, moving, final, step, energies):
         if tag[b, STATUS] != MOVABLE:
             continue
         ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
-        x, y, z = float(final[i, 4]), float(final[i, 5]), float(final[i, 6])
+        x, y, z = float(new[i, 4]), float(new[i, 5]), float(new[i, 6])
         for k in range(3):
-            position[b, k] += step * moving[i, k]
+            position[b, k] += step * new[i, k]
         if ix == iy and iy == iz:
-            turn(quaternion, b, step * moving[i, 4], step * moving[i, 5], step * moving[i, 6])
+            turn(quaternion, b, step * new[i, 4], step * new[i, 5], step * new[i, 6])
             turning = (x * x + y * y + z * z) / ix
         else:
             before = to_matrix(quaternion[b])
-            turn_freely(quaternion, b, ix, iy, iz, float(moving[i, 4]), float(moving[i, 5]), float(moving[i, 6]), step)
+            turn_freely(quaternion, b, ix, iy, iz, x, y, z, step)
             after = to_matrix(quaternion[b])
             x, y, z = carry_momentum(before, after, ix, iy, iz, x, y, z)
             bx, by, bz = rotate_back(after, x, y, z)
             turning = bx * bx / ix + by * by / iy + bz * bz / iz
-        velocity[b, 0], velocity[b, 1], velocity[b, 2] = final[i, 0], final[i, 1], final[i, 2]
+        velocity[b, 0], velocity[b, 1], velocity[b, 2] = new[i, 0], new[i, 1], new[i, 2]
         velocity[b, 4], velocity[b, 5], velocity[b, 6] = x, y, z
-        square = float(final[i, 0]) ** 2 + float(final[i, 1]) ** 2 + float(final[i, 2]) ** 2
+        square = float(new[i, 0]) ** 2 + float(new[i, 1]) ** 2 + float(new[i, 2]) ** 2
         energy += 0.5 * (square / inverse_mass[b, 0] + turning)
     energies[chunk] = energy
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def commit(order, bodies, moving, final, step, energies):
-    """Poses advance with the ``moving`` velocities, the ``final`` ones are kept; kinetic energy of each chunk."""
+def commit(order, bodies, velocity, step, energies):
+    """The bodies take the new velocities and advance with them; kinetic energy of each chunk."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        commit_chunk(np.int64(chunk), order, bodies, moving, final, step, energies)
+        commit_chunk(np.int64(chunk), order, bodies, velocity, step, energies)

@@ -32,7 +32,6 @@ SETTINGS = (
     "margin",
     "recovery",
     "recovery_speed",
-    "relaxation",
     "warm_start",
     "restitution_threshold",
 )
