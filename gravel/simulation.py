@@ -160,8 +160,8 @@ class Simulation:
         lap("assemble")
         outcome = self.solver.run(problem, self.friction == "coulomb")
         lap("solve")
-        self._refuse_faults(engine.faulty_body(self.world))
-        energy = engine.commit()
+        fault, energy = engine.commit(self.world)
+        self._refuse_fault(fault)
         self._follow()
         self.steps += 1
         self._refused = False
@@ -215,7 +215,7 @@ class Simulation:
         for body, (position, quaternion) in self._targets.items():
             self.bodies.position[body], self.bodies.quaternion[body] = position, quaternion
 
-    def _refuse_faults(self, body):
+    def _refuse_fault(self, body):
         if body >= 0:
             self._refused = True
             where = ", ".join(f"{x:g}" for x in self.bodies.position[body])

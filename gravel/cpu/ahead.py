@@ -15,12 +15,21 @@ import time
 
 import numba
 
-from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, match, narrow, sort, tiles
+from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, match, narrow, tiles
 from gravel.cpu.blocks import APPLY, MEASURE, SWEEP
 
 started = set()  # features that this process has dealt with
 # What a kernel that does nothing must answer for the stages to go on.
-ANSWERS = {"plan_cells": 1, "find_ball_contacts": 0, "find_any_contacts": 0, "bounce": 0, "plan_blocks": (1, 1), "deepest": 0.0, "inspect": -1}
+ANSWERS = {
+    "find_pairs": 0,
+    "find_ball_contacts": 0,
+    "find_any_contacts": 0,
+    "summarise": (0, 0.0),
+    "bounce": 0,
+    "plan_blocks": (1, 1),
+    "commit_balls": -1,
+    "commit_any": -1,
+}
 
 
 def marker(features):
@@ -103,7 +112,7 @@ def _dry_step(features):
     """Kernels and argument types of a step, in its order."""
     simulation = _tiny(features)
     calls = []
-    for module in (bounds, grid, sort, narrow, match, impacts, integrate, tiles, assemble):
+    for module in (bounds, grid, narrow, match, impacts, integrate, tiles, assemble):
         for name, value in list(vars(module).items()):
             if isinstance(value, numba.core.dispatcher.Dispatcher) and value._cache.__class__.__name__ != "NullCache":
                 setattr(module, name, Recorder(value, calls))
@@ -120,8 +129,7 @@ def _dry_step(features):
     problem.number = 1
     for job in (APPLY, SWEEP, MEASURE):
         problem.run(job, problem.nothing)
-    work.faulty_body(simulation.world)
-    work.commit()
+    work.commit(simulation.world)
     return calls
 
 

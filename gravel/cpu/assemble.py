@@ -134,6 +134,8 @@ def make_assemble_tile(general):
         contact_a, contact_b, start, count = contacts.a, contacts.b, contacts.start, contacts.count
         normal, arm, gaps = contacts.normal, contacts.arm, contacts.gap
         reach, tag, mass, velocity = arranged.reach, arranged.tag, arranged.mass, arranged.velocity
+        for block in range(blocks.block_start[tile], blocks.block_start[tile + 1]):
+            clear_block(block, blocks, unknowns, general, arranged.order.size)
         for c in range(start[tile], start[tile] + count[tile]):
             a, b = contact_a[c], contact_b[c]
             block, lane = slot[c] // WIDTH, slot[c] % WIDTH
@@ -202,8 +204,8 @@ any_tile = make_assemble_tile(True)
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def assemble_balls(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
     """Fill the blocks' rows and the starting impulses, where every movable body is a ball."""
-    for block in prange(blocks.block_start[-1]):
-        clear_block(np.int64(block), blocks, unknowns, False, arranged.order.size)
+    for block in range(blocks.block_start[-2], blocks.block_start[-1]):  # the hubs', which all tiles fill
+        clear_block(block, blocks, unknowns, False, arranged.order.size)
     for tile in prange(contacts.count.size):
         ball_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)
 
@@ -211,7 +213,7 @@ def assemble_balls(contacts, slot, arranged, inertia, table, impulse, torque, sc
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def assemble_any(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
     """The same for bodies of any shape."""
-    for block in prange(blocks.block_start[-1]):
-        clear_block(np.int64(block), blocks, unknowns, True, arranged.order.size)
+    for block in range(blocks.block_start[-2], blocks.block_start[-1]):
+        clear_block(block, blocks, unknowns, True, arranged.order.size)
     for tile in prange(contacts.count.size):
         any_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)

@@ -5,6 +5,7 @@ It offers what Gauss-Seidel needs (``sweep``) and what the gradient solvers need
 """
 
 import functools
+import math
 
 import numpy as np
 
@@ -26,13 +27,13 @@ class BlockProblem:
         self.rolling = blocks.rolling.size > 0
         self.number = int(blocks.block_start[-1])  # of blocks
         tiles = len(blocks.block_start)
+        self.threads = tiles > 3  # block_start: one tile, the hubs' and the end
         real = blocks.rows.dtype
         self.worst, self.squares, self.nothing = np.zeros(tiles, real), np.zeros(tiles, real), np.empty(0, real)
 
     def run(self, job, values, passes=1):
         if self.number:
-            threads = len(self.blocks.tile_order) > 1
-            run = kernel(job, self.general, self.rolling, threads)
+            run = kernel(job, self.general, self.rolling, self.threads)
             run(self.blocks, self.unknowns, values, self.scalars, self.worst, self.squares, passes)
 
     # --- Gauss-Seidel
@@ -63,8 +64,8 @@ class BlockProblem:
         worst, squares = 0.0, 0.0
         if self.number:
             self.run(kernels.MEASURE, self.nothing)
-            worst, squares = float(self.worst.max()), float(self.squares.sum(dtype=float))
-            worst = worst if np.isfinite(squares) else np.inf  # a maximum may pass over what is not a number, a sum does not
+            worst, squares = max(self.worst.tolist()), sum(self.squares.tolist())
+            worst = worst if math.isfinite(squares) else math.inf  # a maximum may pass over what is not a number, a sum does not
         rows = len(self.joints.eta)
         if rows:
             u = np.empty(rows, self.joint_impulse.dtype)

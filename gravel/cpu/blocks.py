@@ -99,11 +99,6 @@ def gather_inertia(inertia, body, lane, rows):
         rows[k + u64(row * WIDTH)] = inertia[i + u64(row)]
 
 
-@njit(**INNER)
-def tile_order_size(blocks):
-    return blocks.tile_order.size
-
-
 def make_kernel(job, general=False, rolling=False, parallel=True):
     """The kernel ``run(blocks, unknowns, values, scalars, worst, squares, passes)`` for one job.
 
@@ -113,7 +108,7 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
     MEASURE   ``worst`` and ``squares`` of each tile := the residual of impulses and velocities
 
     ``general``: arms and inertia of any shape; else every movable body is a ball for the solver.
-    ``rolling``: rolling and spinning friction blocks beside the contacts.
+    ``rolling``: rolling and spinning friction blocks beside the contacts. ``parallel``: threads take tiles of one colour.
     """
     sweep, apply, gradient, measure = (job == name for name in (SWEEP, APPLY, GRADIENT, MEASURE))
     moves = sweep or apply
@@ -128,8 +123,6 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
         real = rows.dtype.type
         zero, one, tiny, two_thirds = real(0), real(1), real(1e-30), real(2 / 3)
         coulomb = real(scalars.coulomb)
-        if not parallel and tile_order_size(blocks) > 1:
-            raise ValueError("a kernel without threads runs problems of one tile")
         colour_start, tile_order, block_start = blocks.colour_start, blocks.tile_order, blocks.block_start
         for _ in range(passes):
             for colour in range(colour_start.size - 1):

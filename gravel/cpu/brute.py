@@ -34,6 +34,7 @@ def pairs_of_tile(tile, arranged, ignored, tile_size, capacity, balls, pairs):
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def find_all_pairs(arranged, ignored, tile_size, capacity, balls, pairs):
-    """Fill the pairs of each tile; a count above the capacity tells that the tile did not fit."""
+    """Fill the pairs of each tile; returns the largest count, which above the capacity tells that a tile did not fit."""
     for tile in prange(pairs.count.size):
         pairs_of_tile(np.int64(tile), arranged, ignored, tile_size, capacity, balls, pairs)
+    return pairs.count.max()

@@ -4,12 +4,11 @@ Each method is one stage of ``Simulation.step``; it reads the bodies and the res
 to the bodies before ``commit``, so a step that fails leaves them as they were.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from gravel.cpu import assemble, bounds, brute, grid, impacts, integrate, match, narrow, sort, tiles
+from gravel.cpu import assemble, bounds, brute, grid, impacts, integrate, match, narrow, tiles
 from gravel.cpu.block_problem import BlockProblem
 from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
 from gravel.cpu.joint_rows import no_rows
@@ -86,27 +85,27 @@ class Engine:
         self.bodies = self._kept("bodies", (id(bodies), n), make)
         self.rules = rules
         chunks = -(-n // bounds.CHUNK)
-        if self.kinds != (id(bodies), bodies.count):
-            self.kinds = id(bodies), bodies.count
+        if self.kinds != (id(bodies), n):
+            self.kinds = id(bodies), n
             self.balls = only_balls(bodies)
             self.boxes = bool(np.any(bodies.shape == BOX))
         self.tile_size = tile_size(n)
         self.reach = self._buffer("reach", n, (4,), "f8")
-        self.statistics = bounds.Statistics(
-            self._buffer("bin_count", chunks, (bounds.BINS,), "i8"), self._buffer("bin_largest", chunks, (bounds.BINS,), "f8")
-        )
+        self.statistics = self._kept("statistics", chunks, lambda: self._statistics(chunks))
         bounds.find_bounds(self.bodies, rules.margin, rules.step, self.reach, self.statistics)
+
+    def _statistics(self, chunks):
+        buffer = self._buffer
+        return bounds.Statistics(buffer("bin_count", chunks, (bounds.BINS,), "i8"), buffer("bin_largest", chunks, (bounds.BINS,), "f8"))
 
     def find_pairs(self):
         n = len(self.bodies.tag)
         order, keys = self._buffer("order", n, dtype="i4"), self._buffer("keys", n, dtype="i4")
         if self.broad_phase_name == "grid":
             cells = self._cells()
-            largest = grid.plan_cells(self.reach, self.bodies.tag, self.statistics, cells, keys)
-            sort.radix_sort(keys, largest, order, self._buffer("spare", n, dtype="i4"))
+            spare, start = self._buffer("spare", n, dtype="i4"), self._buffer("cell_start", grid.most_cells(n) + 1, dtype="i4")
+            grid.sort_into_cells(self.reach, self.bodies.tag, self.statistics, cells, keys, order, spare, start)
             count = int(cells.count[1])
-            start = self._buffer("cell_start", int(cells.first[-1]) + 1, dtype="i4")
-            grid.find_cell_starts(keys, order, cells, start)
         else:
             alive = np.flatnonzero(self.bodies.tag[:, STATUS] != REMOVED)
             count = len(alive)
@@ -119,11 +118,11 @@ class Engine:
         while True:
             room = tile_count * self.pair_capacity
             self.pairs = self._kept("pairs", (room, tile_count), lambda: self._pairs(room, tile_count))  # noqa: B023
+            rest = self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs
             if self.broad_phase_name == "grid":
-                grid.find_pairs(self.arranged, cells, start, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
+                most = grid.find_pairs(self.arranged, cells, start, *rest)
             else:
-                brute.find_all_pairs(self.arranged, self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs)
-            most = int(self.pairs.count.max(initial=0))
+                most = brute.find_all_pairs(self.arranged, *rest)
             if most <= self.pair_capacity:
                 return
             self.pair_capacity = most + most // 4
@@ -171,8 +170,7 @@ class Engine:
                 break
             room = bound + bound // 8
         self.contacts, self.contact_room = contacts, bound
-        self.contact_total = int(contacts.count.sum())
-        self.penetration = float(match.deepest(contacts))
+        self.contact_total, self.penetration = match.summarise(contacts.start, contacts.count, contacts.gap)
 
     def _contacts(self, room, tile_count, n):
         buffer = self._buffer
@@ -211,45 +209,19 @@ class Engine:
         )
 
     def add_forces(self, forces, torques):
-        integrate.add_forces(
-            self.order, self.arranged, self.bodies, forces, torques, self.rules.gravity, self.rules.step, self.arranged.velocity
-        )
+        tag, velocity, step = self.arranged.tag, self.arranged.velocity, self.rules.step
+        integrate.add_gravity(tag, self.rules.gravity, step, velocity)
+        if len(forces):
+            integrate.add_forces(self.order, tag, self.bodies.inverse_mass, self.bodies.quaternion, forces, torques, step, velocity)
 
     def assemble(self):
         n, tile_count, room = len(self.order), len(self.contacts.count), self.contact_room
-        self.slot = self._buffer("slot", room, dtype="i4")
-        block_start = self._buffer("block_start", tile_count + 2, dtype="i8")
-        tile_order, colour_start = (
-            self._buffer("tile_order", tile_count + 1, dtype="i8"),
-            self._buffer("colour_start", tiles.COLOURS + 2, dtype="i8"),
-        )
-        run, colours = tiles.plan_blocks(
-            self.contacts,
-            self.arranged.tag,
-            self._buffer("degree", n, dtype="i4"),
-            self._buffer("mask", n, dtype="u8"),
-            self._buffer("tile_colour", tile_count, dtype="i4"),
-            self._buffer("colour", room, dtype="u1"),
-            self.slot,
-            block_start,
-            tile_order,
-            colour_start,
-        )
+        plan = self._kept("plan", (n, tile_count, room), lambda: self._plan(n, tile_count, room))
+        run, colours = tiles.plan_blocks(self.contacts, self.arranged.tag, *plan)
+        self.slot, block_start = plan[4:6]
         number = int(block_start[-1])
-        lanes = number * WIDTH
-        blocks = Blocks(
-            self._buffer("rows", lanes * (ROWS_SPHERICAL if self.balls else ROWS_GENERAL)),
-            self._buffer("body_a", lanes, dtype="i4"),
-            self._buffer("body_b", lanes, dtype="i4"),
-            self._buffer("rolling_arms", 2 * lanes if self.rolling else 0),
-            block_start,
-            tile_order[:run],
-            colour_start[: colours + 1],
-        )
-        velocity = self.arranged.velocity.reshape(-1)
-        unknowns = Unknowns(
-            self._buffer("block_impulse", 3 * lanes), self._buffer("block_torque", 3 * lanes if self.rolling else 0), velocity, self.inertia
-        )
+        key = number, n, tile_count, run, colours, self.balls, self.rolling
+        blocks, unknowns = self._kept("blocks", key, lambda: self._blocks(number * WIDTH, run, colours, *plan[5:]))
         kernel = assemble.assemble_balls if self.balls else assemble.assemble_any
         kernel(
             self.contacts,
@@ -267,22 +239,47 @@ class Engine:
         self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, no_rows(self.real), self.no_joint_impulse)
         return self.problem
 
-    # --- the end of the step
-    def faulty_body(self, world):
-        """Id of the first body that may not take this step, or -1."""
-        return int(integrate.inspect(self.order, self.bodies, self.arranged.velocity, self.rules.step, world))
+    def _plan(self, n, tile_count, room):
+        """What ``tiles.plan_blocks`` fills."""
+        return (
+            self._buffer("degree", n, dtype="i4"),
+            self._buffer("mask", n, dtype="u8"),
+            self._buffer("tile_colour", tile_count, dtype="i4"),
+            self._buffer("colour", room, dtype="u1"),
+            self._buffer("slot", room, dtype="i4"),
+            self._buffer("block_start", tile_count + 2, dtype="i8"),
+            self._buffer("tile_order", tile_count + 1, dtype="i8"),
+            self._buffer("colour_start", tiles.COLOURS + 2, dtype="i8"),
+        )
 
-    def commit(self):
-        """Take the step; returns the kinetic energy."""
+    def _blocks(self, lanes, run, colours, block_start, tile_order, colour_start):
+        blocks = Blocks(
+            self._buffer("rows", lanes * (ROWS_SPHERICAL if self.balls else ROWS_GENERAL)),
+            self._buffer("body_a", lanes, dtype="i4"),
+            self._buffer("body_b", lanes, dtype="i4"),
+            self._buffer("rolling_arms", 2 * lanes if self.rolling else 0),
+            block_start,
+            tile_order[:run],
+            colour_start[: colours + 1],
+        )
+        impulse, torque = self._buffer("block_impulse", 3 * lanes), self._buffer("block_torque", 3 * lanes if self.rolling else 0)
+        return blocks, Unknowns(impulse, torque, self.arranged.velocity.reshape(-1), self.inertia)
+
+    # --- the end of the step
+    def commit(self, world):
+        """Take the step, unless a body would leave the world or the numbers; returns (its id or -1, kinetic energy)."""
         energies = self._buffer("energies", -(-len(self.order) // bounds.CHUNK), dtype="f8")
-        integrate.commit(self.order, self.bodies, self.arranged.velocity, self.rules.step, energies)
-        self.remember()
-        return math.fsum(energies)
+        kernel = integrate.commit_balls if self.balls else integrate.commit_any
+        fault = kernel(self.order, self.bodies, self.arranged.velocity, self.rules.step, world, energies)
+        if fault < 0:
+            self.remember()
+        return fault, sum(energies.tolist())
 
     def remember(self):
         memory = self._memory(self.contact_room, len(self.bodies.tag), self.rolling)
         unknowns = self.problem.unknowns
-        match.remember(self.contacts, self.order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, memory)
+        memory.number[:] = 0
+        match.remember(self.tile_size, self.contacts, self.order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, memory)
         self.memory = memory
 
     def _memory(self, contacts, bodies, rolling):

@@ -20,12 +20,14 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.bounds import BINS, CHUNK
+from gravel.cpu.sort import radix_sort
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, REMOVED, SHAPE, STATUS
 
 LEVELS = 12
+CELLS_PER_BODY = 8  # at most, beyond the first cube of 512 cells of a level
 HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
 HUGE_RATIO = 4.0  # ... each at least so many times larger than any body in them
 
@@ -47,6 +49,11 @@ class Pairs(NamedTuple):
     a: np.ndarray
     b: np.ndarray
     count: np.ndarray
+
+
+def most_cells(bodies):
+    """How many cells there may be for so many bodies."""
+    return CELLS_PER_BODY * bodies + 512 * LEVELS
 
 
 # (y, z) of the rows of three cells that, with the next one along x, are the forward half of the 3 x 3 x 3 around a cell
@@ -145,7 +152,7 @@ def choose_cells(biggest, low, high, used, huge, cells):
             while 8 << bits[k] <= extent:
                 bits[k] += 1
             total += bits[k]
-        while total > 0 and 512 << total > 8 * cells.used[level]:
+        while total > 0 and 512 << total > CELLS_PER_BODY * cells.used[level]:
             k = 0 if bits[0] >= bits[1] and bits[0] >= bits[2] else (1 if bits[1] >= bits[2] else 2)
             bits[k] -= 1
             total -= 1
@@ -170,22 +177,6 @@ def keys_of_chunk(chunk, reach, cells, keys):
             keys[i] = total if level == -1 else total + 1
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def plan_cells(reach, tag, statistics, cells, keys):
-    """Choose the cells for these bodies and find the cell of each: ``keys``; huge bodies come after all cells, removed
-    ones last. Returns the largest key."""
-    chunks = statistics.count.shape[0]
-    biggest = biggest_in_cells(statistics)
-    low, high = np.empty((chunks, LEVELS, 3)), np.empty((chunks, LEVELS, 3))
-    used, huge = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64)
-    for chunk in prange(chunks):
-        levels_of_chunk(np.int64(chunk), reach, tag, biggest, keys, low, high, used, huge)
-    choose_cells(biggest, low, high, used, huge, cells)
-    for chunk in prange(chunks):
-        keys_of_chunk(np.int64(chunk), reach, cells, keys)
-    return cells.first[LEVELS] + 1
-
-
 @njit(**INNER)
 def starts_of_chunk(chunk, keys, order, n, total, start):
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n + 1)):
@@ -196,11 +187,22 @@ def starts_of_chunk(chunk, keys, order, n, total, start):
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def find_cell_starts(keys, order, cells, start):
-    """start[c] := first body, in cell order, of cell c; start[cells] := bodies in cells."""
-    n = cells.count[0]
+def sort_into_cells(reach, tag, statistics, cells, keys, order, spare, start):
+    """Choose the cells for these bodies, find the cell of each (``keys``; huge bodies come after all cells, removed ones
+    last), sort the bodies by it (``order``), and note where each cell starts in that order (``start``)."""
+    chunks = statistics.count.shape[0]
+    biggest = biggest_in_cells(statistics)
+    low, high = np.empty((chunks, LEVELS, 3)), np.empty((chunks, LEVELS, 3))
+    used, huge = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64)
+    for chunk in prange(chunks):
+        levels_of_chunk(np.int64(chunk), reach, tag, biggest, keys, low, high, used, huge)
+    choose_cells(biggest, low, high, used, huge, cells)
+    for chunk in prange(chunks):
+        keys_of_chunk(np.int64(chunk), reach, cells, keys)
+    total, n = cells.first[LEVELS], cells.count[0]
+    radix_sort(keys, total + 1, order, spare)
     for chunk in prange((n + CHUNK) // CHUNK):
-        starts_of_chunk(np.int64(chunk), keys, order, n, cells.first[LEVELS], start)
+        starts_of_chunk(np.int64(chunk), keys, order, n, total, start)
 
 
 @njit(**INNER)
@@ -321,6 +323,7 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def find_pairs(arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
-    """Fill the pairs of each tile; a count above the capacity tells that the tile did not fit."""
+    """Fill the pairs of each tile; returns the largest count, which above the capacity tells that a tile did not fit."""
     for tile in prange(pairs.count.size):
         pairs_of_tile(np.int64(tile), arranged, cells, start, ignored, tile_size, capacity, balls, pairs)
+    return pairs.count.max()

@@ -20,26 +20,29 @@ from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def add_forces(order, arranged, bodies, forces, torques, gravity, step, velocity):
-    """``velocity`` rows of the arranged bodies get gravity and the applied forces; ``forces`` may be empty."""
-    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
-            if arranged.tag[i, 3] == 0:
-                continue
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_gravity(tag, gravity, step, velocity):
+    """``velocity`` rows of the arranged bodies that can move get gravity."""
+    for i in range(tag.shape[0]):
+        if tag[i, 3] > 0:
             for k in range(3):
                 velocity[i, k] += step * gravity[k]
-            if forces.shape[0] > 0:
-                b = order[i]
-                for k in range(3):
-                    velocity[i, k] += step * forces[b, k] * bodies.inverse_mass[b, 0]
-                m = to_matrix(bodies.quaternion[b])
-                x, y, z = rotate_back(m, torques[b, 0], torques[b, 1], torques[b, 2])
-                j = bodies.inverse_mass
-                x, y, z = rotate(m, j[b, 1] * x, j[b, 2] * y, j[b, 3] * z)
-                velocity[i, 4] += step * x
-                velocity[i, 5] += step * y
-                velocity[i, 6] += step * z
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def add_forces(order, tag, inverse_mass, quaternion, forces, torques, step, velocity):
+    """And the forces and torques that were given for them."""
+    for i in range(order.size):
+        if tag[i, 3] > 0:
+            b = order[i]
+            for k in range(3):
+                velocity[i, k] += step * forces[b, k] * inverse_mass[b, 0]
+            m = to_matrix(quaternion[b])
+            x, y, z = rotate_back(m, torques[b, 0], torques[b, 1], torques[b, 2])
+            x, y, z = rotate(m, inverse_mass[b, 1] * x, inverse_mass[b, 2] * y, inverse_mass[b, 3] * z)
+            velocity[i, 4] += step * x
+            velocity[i, 5] += step * y
+            velocity[i, 6] += step * z
 
 
 @njit(**INNER)
@@ -65,57 +68,80 @@ def carry_momentum(before, after, ix, iy, iz, wx, wy, wz):
     return rotate(after, x * ix, y * iy, z * iz)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
-def inspect(order, bodies, velocity, step, bounds):
+@njit(**INNER)
+def inspect(order, tag, position, velocity, step, bounds):
     """Lowest id of a body that would get a velocity that is not finite or leave the bounds; -1: none."""
     fault = -1
     for i in range(order.size):
         b = order[i]
-        if bodies.tag[b, STATUS] != MOVABLE:
+        if tag[b, STATUS] != MOVABLE:
             continue
         sound = True
         for k in range(8):
             sound = sound and math.isfinite(velocity[i, k])
         for k in range(3):
-            x = bodies.position[b, k] + step * velocity[i, k]
+            x = position[b, k] + step * velocity[i, k]
             sound = sound and x >= bounds[0, k] and x <= bounds[1, k]
         if not sound and (fault < 0 or b < fault):
             fault = b
     return fault
 
 
-@njit(**INNER)
-def commit_chunk(chunk, order, bodies, new, step, energies):
-    position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
-    inverse_mass, tag = bodies.inverse_mass, bodies.tag
-    energy = 0.0
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
-        b = order[i]
-        if tag[b, STATUS] != MOVABLE:
-            continue
-        ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
-        x, y, z = float(new[i, 4]), float(new[i, 5]), float(new[i, 6])
-        for k in range(3):
-            position[b, k] += step * new[i, k]
-        if ix == iy and iy == iz:
-            turn(quaternion, b, step * new[i, 4], step * new[i, 5], step * new[i, 6])
-            turning = (x * x + y * y + z * z) / ix
-        else:
-            before = to_matrix(quaternion[b])
-            turn_freely(quaternion, b, ix, iy, iz, x, y, z, step)
-            after = to_matrix(quaternion[b])
-            x, y, z = carry_momentum(before, after, ix, iy, iz, x, y, z)
-            bx, by, bz = rotate_back(after, x, y, z)
-            turning = bx * bx / ix + by * by / iy + bz * bz / iz
-        velocity[b, 0], velocity[b, 1], velocity[b, 2] = new[i, 0], new[i, 1], new[i, 2]
-        velocity[b, 4], velocity[b, 5], velocity[b, 6] = x, y, z
-        square = float(new[i, 0]) ** 2 + float(new[i, 1]) ** 2 + float(new[i, 2]) ** 2
-        energy += 0.5 * (square / inverse_mass[b, 0] + turning)
-    energies[chunk] = energy
+def make_commit(general):
+    """The work on one chunk: where every movable body is a ball, nothing turns as a top (compiled only where needed)."""
+
+    @njit(**INNER)
+    def commit_chunk(chunk, order, bodies, new, step, energies):
+        position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
+        inverse_mass, tag = bodies.inverse_mass, bodies.tag
+        energy = 0.0
+        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+            b = order[i]
+            if tag[b, STATUS] != MOVABLE:
+                continue
+            ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
+            x, y, z = float(new[i, 4]), float(new[i, 5]), float(new[i, 6])
+            for k in range(3):
+                position[b, k] += step * new[i, k]
+            if not general or (ix == iy and iy == iz):
+                turn(quaternion, b, step * new[i, 4], step * new[i, 5], step * new[i, 6])
+                turning = (x * x + y * y + z * z) / ix
+            else:
+                before = to_matrix(quaternion[b])
+                turn_freely(quaternion, b, ix, iy, iz, x, y, z, step)
+                after = to_matrix(quaternion[b])
+                x, y, z = carry_momentum(before, after, ix, iy, iz, x, y, z)
+                bx, by, bz = rotate_back(after, x, y, z)
+                turning = bx * bx / ix + by * by / iy + bz * bz / iz
+            velocity[b, 0], velocity[b, 1], velocity[b, 2] = new[i, 0], new[i, 1], new[i, 2]
+            velocity[b, 4], velocity[b, 5], velocity[b, 6] = x, y, z
+            square = float(new[i, 0]) ** 2 + float(new[i, 1]) ** 2 + float(new[i, 2]) ** 2
+            energy += 0.5 * (square / inverse_mass[b, 0] + turning)
+        energies[chunk] = energy
+
+    return commit_chunk
+
+
+commit_ball_chunk = make_commit(False)
+commit_any_chunk = make_commit(True)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def commit(order, bodies, velocity, step, energies):
-    """The bodies take the new velocities and advance with them; kinetic energy of each chunk."""
-    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        commit_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
+def commit_balls(order, bodies, velocity, step, bounds, energies):
+    """The bodies take the new velocities and advance with them, unless ``inspect`` finds fault, which is returned, else -1;
+    ``energies`` := kinetic energy of each chunk."""
+    fault = inspect(order, bodies.tag, bodies.position, velocity, step, bounds)
+    if fault < 0:
+        for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+            commit_ball_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
+    return fault
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def commit_any(order, bodies, velocity, step, bounds, energies):
+    """The same for bodies of any shape."""
+    fault = inspect(order, bodies.tag, bodies.position, velocity, step, bounds)
+    if fault < 0:
+        for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+            commit_any_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
+    return fault

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.bounds import CHUNK
 from gravel.cpu.threads import INNER, PARALLEL
 
 
@@ -67,7 +66,7 @@ def match_contacts(contacts, order, memory, impulse, torque):
 
 
 @njit(**INNER)
-def remember_tile(tile, contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
+def remember_tile(tile, tile_size, contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
     contact_a, contact_b, feature, start, count = contacts.a, contacts.b, contacts.feature, contacts.start, contacts.count
     new_a, new_b, new_feature, impulse, torque = memory.a, memory.b, memory.feature, memory.impulse, memory.torque
     for c in range(start[tile], start[tile] + count[tile]):
@@ -78,31 +77,25 @@ def remember_tile(tile, contacts, order, blocks_impulse, blocks_torque, slot, wi
             impulse[c, k] = blocks_impulse[at + k * width]
             if blocks_torque.size > 0:
                 torque[c, k] = blocks_torque[at + k * width]
-
-
-@njit(**INNER)
-def remember_chunk(chunk, contacts, order, memory):
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+    for i in range(tile * tile_size, min((tile + 1) * tile_size, order.size)):
         memory.first[order[i]] = contacts.first[i]
         memory.number[order[i]] = contacts.number[i]
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def remember(contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
-    """The memory := this step's contacts and the impulses that the solver left in its blocks."""
-    for i in range(memory.number.size):
-        memory.number[i] = 0
+def remember(tile_size, contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
+    """The memory := this step's contacts and the impulses that the solver left in its blocks. Bodies that are gone must
+    have no contacts in it before."""
     for tile in prange(contacts.count.size):
-        remember_tile(np.int64(tile), contacts, order, blocks_impulse, blocks_torque, slot, width, memory)
-    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        remember_chunk(np.int64(chunk), contacts, order, memory)
+        remember_tile(np.int64(tile), tile_size, contacts, order, blocks_impulse, blocks_torque, slot, width, memory)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def deepest(contacts):
-    """The largest penetration, m."""
-    depth = 0.0
-    for tile in range(contacts.count.size):
-        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            depth = max(depth, -contacts.gap[c])
-    return depth
+def summarise(start, count, gap):
+    """(number of contacts, largest penetration in m)."""
+    total, depth = 0, 0.0
+    for tile in range(count.size):
+        total += count[tile]
+        for c in range(start[tile], start[tile] + count[tile]):
+            depth = max(depth, -gap[c])
+    return total, depth

@@ -23,7 +23,7 @@ def insertion_sort(keys, order):
         order[k] = i
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy")
 def radix_sort(keys, largest, order, spare):
     """``order`` := stable sorting permutation of keys, all <= largest; ``spare`` is scratch of the same size."""
     n = keys.size

@@ -203,6 +203,6 @@ def plan_blocks(contacts, tag, degree, mask, tile_colour, colour_of, slot, block
     block_start[0] = 0
     for tile in range(tiles + 1):
         block_start[tile + 1] += block_start[tile]
-    for tile in prange(tiles):
-        shift_slots(np.int64(tile), contacts, colour_of, slot, block_start)
+    for tile in range(tiles):
+        shift_slots(tile, contacts, colour_of, slot, block_start)
     return run, colours
