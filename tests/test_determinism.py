@@ -1,5 +1,9 @@
 """The same scene gives the same bits: twice, on one and two threads, and across a stop."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -31,6 +35,31 @@ def test_same_bits_twice_and_other_bits_for_another_seed():
     for _ in range(40):
         other.step()
     assert other.state_hash() != first.state_hash()
+
+
+def test_kernels_from_the_cache_give_the_bits_of_those_just_compiled(tmp_path):
+    """A kernel with threads is optimised once more on its way into the cache; that must not change how it rounds."""
+    script = """
+import numpy as np
+from gravel.cpu import blocks
+from gravel.cpu.block_problem import kernel
+
+rng, f4, lanes = np.random.default_rng(0), np.float32, blocks.WIDTH
+rows = rng.uniform(0.1, 1.0, (4, blocks.ROWS_SPHERICAL, lanes)).astype(f4)
+rows[:, :3] /= np.linalg.norm(rows[:, :3], axis=1, keepdims=True)
+bodies = np.arange(2 * 4 * lanes, dtype=np.int32).reshape(2, -1)
+problem = blocks.Blocks(rows.reshape(-1), *bodies, np.empty(0, f4), np.array([0, 2, 4]), np.array([0, 1]), np.array([0, 2]))
+velocity = rng.normal(size=8 * (bodies.size + 1)).astype(f4)
+unknowns = blocks.Unknowns(np.zeros(12 * lanes, f4), np.empty(0, f4), velocity, np.empty(0, f4))
+sweep = kernel(blocks.SWEEP, False, False, True)
+sweep(problem, unknowns, np.empty(0, f4), blocks.Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), 5)
+print(sum(sweep.stats.cache_hits.values()), unknowns.impulse.tobytes().hex() + velocity.tobytes().hex())
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    runs = [subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    (hits_first, bits_first), (hits_second, bits_second) = (run.stdout.split() for run in runs)
+    assert (hits_first, hits_second) == ("0", "1")
+    assert bits_first == bits_second
 
 
 @pytest.mark.parametrize("name", ["tank", "silo", "wall"])

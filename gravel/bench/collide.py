@@ -28,7 +28,7 @@ def best(function, repeats):
 def packed(n, rng):
     side = round(n ** (1 / 3))
     places = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3) * 0.1
-    return Sphere(0.0507), places + rng.uniform(-0.012, 0.012, places.shape)
+    return Sphere(0.0526), places + rng.uniform(-0.012, 0.012, places.shape)
 
 
 def random(n, rng):

@@ -6,7 +6,8 @@ The paper sorts (bin, object) pairs, with each object in up to eight bins, and t
 midpoint. Here each body lies in the one cell that holds its centre, cells are at least as wide as the bodies in them, and
 a cell looks at its thirteen forward neighbours, so that no pair is met twice and nothing is entered eight times.
 
-- Mixed sizes: a level of the grid per power of two; a body looks for larger ones in the coarser levels.
+- Mixed sizes: a level of the grid per power of two; a body looks for larger ones in the coarser levels. Where the small ones
+  are so sparse that the largest cells hold few bodies, one level for all is quicker: it is tried first.
 - Huge bodies (planes, floors, a drum): few and far larger than the rest, kept out of the cells, tested by their shape.
 - Cells wrap around: a body far outside costs a false candidate at worst, never memory or a lost pair.
 - Cells are numbered in cubes of 8 x 8 x 8, so bodies that follow each other are close in space in all directions; the
@@ -27,6 +28,7 @@ from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, REMOVED, SHAPE, STATUS
 
 LEVELS = 12
+CROWD = 4.0  # bodies that a body may meet in its own cell, on average, for one level to serve all sizes
 CELLS_PER_BODY = 8  # at most, beyond the first cube of 512 cells of a level
 HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
 HUGE_RATIO = 4.0  # ... each at least so many times larger than any body in them
@@ -104,26 +106,55 @@ def cell_at(ix, iy, iz, wrap, bits, level, first):
 
 
 @njit(**INNER)
-def levels_of_chunk(chunk, reach, tag, biggest, keys, low, high, used, huge):
-    """keys := level of each body, -1 for huge, -2 for removed ones; extents and numbers of the chunk's levels."""
+def levels_of_chunk(chunk, reach, tag, biggest, levels, low, high, used, huge):
+    """levels := level of each body, -1 for huge, -2 for removed ones; extents and numbers of the chunk's levels."""
     for level in range(LEVELS):
         used[chunk, level] = 0
         for k in range(3):
             low[chunk, level, k], high[chunk, level, k] = math.inf, -math.inf
     huge[chunk] = 0
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, levels.size)):
         if tag[i, STATUS] == REMOVED:
-            keys[i] = -2
+            levels[i] = -2
         elif reach[i, 3] > biggest:
-            keys[i] = -1
+            levels[i] = -1
             huge[chunk] += 1
         else:
             level = level_of(reach[i, 3], biggest)
-            keys[i] = level
+            levels[i] = level
             used[chunk, level] += 1
             for k in range(3):
                 low[chunk, level, k] = min(low[chunk, level, k], reach[i, k])
                 high[chunk, level, k] = max(high[chunk, level, k], reach[i, k])
+
+
+@njit(**INNER)
+def put_in_one_level(low, high, used):
+    """What the chunks found, as if all bodies were large."""
+    for chunk in range(used.shape[0]):
+        for level in range(1, LEVELS):
+            used[chunk, 0] += used[chunk, level]
+            used[chunk, level] = 0
+            for k in range(3):
+                low[chunk, 0, k] = min(low[chunk, 0, k], low[chunk, level, k])
+                high[chunk, 0, k] = max(high[chunk, 0, k], high[chunk, level, k])
+
+
+@njit(**INNER)
+def levels_in_use(used):
+    count = 0
+    for level in range(LEVELS):
+        count += used[:, level].sum() > 0
+    return count
+
+
+@njit(**INNER)
+def crowded(start, total, n):
+    """Whether bodies would meet too many others in their cells."""
+    meetings = 0
+    for c in range(total):
+        meetings += np.int64(start[c + 1] - start[c]) ** 2
+    return meetings > CROWD * n
 
 
 @njit(**INNER)
@@ -163,12 +194,12 @@ def choose_cells(biggest, low, high, used, huge, cells):
 
 
 @njit(**INNER)
-def keys_of_chunk(chunk, reach, cells, keys):
+def keys_of_chunk(chunk, reach, one_level, cells, levels, keys):
     """keys := cell of each body, from its level."""
     width, wrap, bits, first = cells.width, cells.wrap, cells.bits, cells.first
     total = first[LEVELS]
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
-        level = keys[i]
+        level = min(levels[i], 0) if one_level else levels[i]
         if level >= 0:
             inverse = 1.0 / width[level]
             ix, iy, iz = floor(reach[i, 0] * inverse), floor(reach[i, 1] * inverse), floor(reach[i, 2] * inverse)
@@ -193,16 +224,25 @@ def sort_into_cells(reach, tag, statistics, cells, keys, order, spare, start):
     chunks = statistics.count.shape[0]
     biggest = biggest_in_cells(statistics)
     low, high = np.empty((chunks, LEVELS, 3)), np.empty((chunks, LEVELS, 3))
-    used, huge = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64)
+    used, huge, levels = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64), np.empty(keys.size, np.int8)
     for chunk in prange(chunks):
-        levels_of_chunk(np.int64(chunk), reach, tag, biggest, keys, low, high, used, huge)
-    choose_cells(biggest, low, high, used, huge, cells)
-    for chunk in prange(chunks):
-        keys_of_chunk(np.int64(chunk), reach, cells, keys)
-    total, n = cells.first[LEVELS], cells.count[0]
-    radix_sort(keys, total + 1, order, spare)
-    for chunk in prange((n + CHUNK) // CHUNK):
-        starts_of_chunk(np.int64(chunk), keys, order, n, total, start)
+        levels_of_chunk(np.int64(chunk), reach, tag, biggest, levels, low, high, used, huge)
+    mixed = levels_in_use(used) > 1
+    for one_level in (True, False):
+        if one_level and mixed:
+            whole_low, whole_high, whole_used = low.copy(), high.copy(), used.copy()
+            put_in_one_level(whole_low, whole_high, whole_used)
+            choose_cells(biggest, whole_low, whole_high, whole_used, huge, cells)
+        else:
+            choose_cells(biggest, low, high, used, huge, cells)
+        for chunk in prange(chunks):
+            keys_of_chunk(np.int64(chunk), reach, one_level, cells, levels, keys)
+        total, n = cells.first[LEVELS], cells.count[0]
+        radix_sort(keys, total + 1, order, spare)
+        for chunk in prange((n + CHUNK) // CHUNK):
+            starts_of_chunk(np.int64(chunk), keys, order, n, total, start)
+        if not mixed or not crowded(start, total, n):
+            break
 
 
 @njit(**INNER)

@@ -45,9 +45,7 @@ def relative_speed(velocity, reach, a, b, x, y, z):
 
 @njit(**INNER)
 def ball_contact(a, b, dx, dy, dz, extent, tag, quaternion, out, feature):
-    """Contact of a ball a with any b."""
-    if tag[b, SHAPE] == SPHERE:
-        return geometry.sphere_sphere(extent[a, 0], extent[b, 0], dx, dy, dz, out, feature)
+    """Contact of a ball a with any b that is none."""
     if tag[b, SHAPE] == PLANE:
         return geometry.sphere_plane(extent[a, 0], extent[b], dx, dy, dz, out, feature)
     return geometry.sphere_box(extent[a, 0], extent[b], quaternion[b], dx, dy, dz, out, feature)
@@ -113,6 +111,14 @@ def make_narrow_phase(pair_contacts):
                 near = margin.absolute
                 near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, 3] else 0.0
                 near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, 3] else 0.0
+                if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their place
+                    nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
+                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                        contact_a[c], contact_b[c], features[c], gaps[c] = a, b, 0, gap
+                        normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
+                        arm[c, 0], arm[c, 1], arm[c, 2] = x, y, z
+                        c += 1
+                    continue
                 for p in range(pair_contacts(a, b, dx, dy, dz, extent, tag, quaternion, out, feature)):
                     nx, ny, nz, x, y, z, gap = out[p, 0], out[p, 1], out[p, 2], out[p, 3], out[p, 4], out[p, 5], out[p, 6]
                     if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):

@@ -24,15 +24,16 @@ def write_contact(out, feature, k, name, nx, ny, nz, x, y, z, gap):
 
 
 @njit(nogil=True, error_model="numpy")
-def sphere_sphere(radius_a, radius_b, dx, dy, dz, out, feature):
+def between_spheres(radius_a, radius_b, dx, dy, dz):
+    """The row of two spheres, as a tuple: they are too many to go by way of ``out``."""
     distance = math.sqrt(dx * dx + dy * dy + dz * dz)
+    nx, ny, nz = 0.0, 0.0, 1.0  # same centre: any direction serves
     if distance > 0.0:
-        nx, ny, nz = dx / distance, dy / distance, dz / distance
-    else:
-        nx, ny, nz = 0.0, 0.0, 1.0  # same centre: any direction serves
+        scale = 1.0 / distance
+        nx, ny, nz = scale * dx, scale * dy, scale * dz
     gap = distance - radius_a - radius_b
     arm = radius_a + 0.5 * gap
-    return write_contact(out, feature, 0, 0, nx, ny, nz, arm * nx, arm * ny, arm * nz, gap)
+    return nx, ny, nz, arm * nx, arm * ny, arm * nz, gap
 
 
 @njit(nogil=True, error_model="numpy")

@@ -48,16 +48,17 @@ def test_sphere_sphere_against_formula():
     rng = np.random.default_rng(1)
     for _ in range(50):
         radius_a, radius_b, d = rng.uniform(0.1, 2), rng.uniform(0.1, 2), rng.normal(size=3)
-        normal, point, gap, feature = rows(geometry.sphere_sphere, radius_a, radius_b, *d)
+        found = geometry.between_spheres(radius_a, radius_b, *d)
+        normal, point, gap = found[:3], found[3:6], found[6]
         unit = d / np.linalg.norm(d)
-        assert np.allclose(normal[0], unit, atol=1e-14)
-        assert np.isclose(gap[0], np.linalg.norm(d) - radius_a - radius_b, atol=1e-14)
-        assert np.allclose(point[0], 0.5 * (radius_a * unit + d - radius_b * unit), atol=1e-14)
+        assert np.allclose(normal, unit, atol=1e-14)
+        assert np.isclose(gap, np.linalg.norm(d) - radius_a - radius_b, atol=1e-14)
+        assert np.allclose(point, 0.5 * (radius_a * unit + d - radius_b * unit), atol=1e-14)
 
 
 def test_sphere_sphere_with_one_centre_has_a_unit_normal():
-    normal, point, gap, _ = rows(geometry.sphere_sphere, 1.0, 0.5, 0.0, 0.0, 0.0)
-    assert np.isclose(np.linalg.norm(normal[0]), 1.0) and gap[0] == -1.5 and np.isfinite(point).all()
+    found = geometry.between_spheres(1.0, 0.5, 0.0, 0.0, 0.0)
+    assert np.isclose(np.linalg.norm(found[:3]), 1.0) and found[6] == -1.5 and np.isfinite(found).all()
 
 
 def test_sphere_plane_against_distance_to_plane():

@@ -566,15 +566,15 @@ def test_contact_impulses_are_the_change_of_momentum_in_every_step():
 @MODES
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_stack_of_eight_boxes_stands(friction, precision):
-    """With 300 iterations, no box moves by 1 % of its edge within 2 s."""
+    """With the default solver, no box moves by 0.2 % of its edge within 2 s, and the stack comes to rest."""
     stone = gv.Material(friction=0.5)
     scene = floor_scene(stone)
     places = np.array([(0, 0, 0.1 + 0.2 * k) for k in range(8)])
     scene.add_bodies(gv.Box((0.1, 0.1, 0.1)), places, stone)
-    solver = gv.GaussSeidel(iterations=300, tolerance=1e-4)
-    sim = gv.Simulation(scene, 1 / 500, solver, friction=friction, precision=precision, threads=1)
+    sim = gv.Simulation(scene, 1 / 500, friction=friction, precision=precision, threads=1)
     steps(sim, 2.0)
-    assert np.linalg.norm(sim.positions[1:] - places, axis=1).max() < 0.01 * 0.2
+    assert np.linalg.norm(sim.positions[1:] - places, axis=1).max() < 2e-3 * 0.2
+    assert np.linalg.norm(sim.velocities, axis=1).max() < 5e-3
 
 
 @MODES
