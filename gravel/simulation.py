@@ -78,7 +78,7 @@ class Simulation:
         threads=None,
         friction="cone",
         margin=None,
-        recovery=0.05,
+        recovery=0.03,
         recovery_speed=1.0,
         warm_start=True,
         restitution_threshold=None,

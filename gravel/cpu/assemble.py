@@ -16,10 +16,10 @@ from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import cross, to_matrix
 from gravel.state import MATERIAL
 
-# Contacts nearer than this share of the margin touch: they bear cohesion, and nothing asks them to close the rest of the way.
-# A resting box whose corners must close every hair of a gap within the step is never at rest: few iterations answer late,
-# and the late answer makes a tall stack sway more and more.
-TOUCHING = 1e-2
+TOUCHING = 1e-3  # of the margin: gaps below it bear cohesion
+# Nothing asks gaps below this share of the margin to close. A resting box whose corners must close every hair of a gap within
+# the step is never at rest: few iterations answer late, and the late answer makes a tall stack sway more and more.
+RESTING = 1e-2
 FRICTION_COLUMN, ROLLING_COLUMN, SPINNING_COLUMN, COHESION_COLUMN = 0, 2, 3, 4  # of materials.PAIR_FIELDS
 
 
@@ -151,10 +151,12 @@ def make_assemble_tile(general):
             near = margin.absolute
             near += margin.share * (reach[a, 3] - arranged.extent[a, 3]) if tag[a, 3] else 0.0
             near += margin.share * (reach[b, 3] - arranged.extent[b, 3]) if tag[b, 3] else 0.0
-            apart, overlap = max(gaps[c] - TOUCHING * near, 0.0), min(gaps[c], 0.0)
-            bias = apart / scalars.step + max(scalars.recovery * overlap / scalars.step, -scalars.recovery_speed)
+            if gaps[c] > 0.0:
+                bias = gaps[c] / scalars.step if gaps[c] > RESTING * near else 0.0
+            else:
+                bias = max(scalars.recovery * gaps[c] / scalars.step, -scalars.recovery_speed)
             sx, sy, sz = bias * nx, bias * ny, bias * nz
-            rows[k + 7 * WIDTH] = cohesion * scalars.step if apart == 0.0 else 0.0
+            rows[k + 7 * WIDTH] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
             rows[k + 8 * WIDTH] = gaps[c]
             rows[k + 9 * WIDTH], rows[k + 10 * WIDTH] = mass[a, 0], mass[b, 0]
             if general:
