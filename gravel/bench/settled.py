@@ -1,11 +1,10 @@
 """A settled pile of any size, in little time: one pile is settled and repeated side by side.
 
 The scene ``pile`` has constant depth, so a pile that has come to rest fills a larger box as tiles; a few steps close the
-seams. The settled tile is kept in the user's temporary folder.
+seams.
 """
 
-import pathlib
-import tempfile
+import functools
 
 import numpy as np
 
@@ -47,20 +46,12 @@ def _small(bodies, solver, options):
     return simulation
 
 
+@functools.cache
 def _tile():
     """Places, radii and width of a settled pile."""
-    path = pathlib.Path(tempfile.gettempdir()) / f"gravel-settled-{TILE}.npz"
-    if path.exists():
-        try:
-            data = np.load(path)
-            return data["x"], data["radii"], float(data["side"])
-        except (OSError, ValueError, KeyError):
-            pass  # written by another version, or cut off: make it again
     setup = build("pile", TILE)
     simulation = Simulation(setup.scene, setup.dt, GaussSeidel(iterations=50))
     for _ in range(1200):
         simulation.step()
     grains = simulation.movable
-    side = 2 * float(-simulation.positions[1, 0])
-    np.savez(path, x=simulation.positions[grains], radii=simulation.bodies.extent[grains, 0], side=side)
-    return simulation.positions[grains].copy(), simulation.bodies.extent[grains, 0].copy(), side
+    return simulation.positions[grains].copy(), simulation.bodies.extent[grains, 0].copy(), 2 * float(-simulation.positions[1, 0])

@@ -24,6 +24,7 @@ DETECTION = ("bounds", "broad phase", "narrow phase", "match")
 def run(quick, threads):
     yield small(threads)
     for bodies in (4000,) if quick else (10000, 16000, 32000, 64000, 100000, 128000, 500000, 1000000):
+        simulation = None  # one at a time: the peak of memory is that of the largest
         simulation = settled_pile(bodies, GaussSeidel(iterations=50), steps=20, threads=threads)
         laps = [simulation.step() for _ in range(5)]
         total = [sum(r.seconds.values()) for r in laps]

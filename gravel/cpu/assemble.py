@@ -117,7 +117,7 @@ def clear_block(block, blocks, unknowns, general, dummy):
     if general:  # padding lanes: any response will do, but not zero
         for lane in range(WIDTH):
             k = block * rows_per_block * WIDTH + lane
-            for row in range(17, 21):
+            for row in range(16, 20):
                 rows[k + row * WIDTH] = real(1)
 
 
@@ -157,24 +157,23 @@ def make_assemble_tile(general):
                 bias = max(scalars.recovery * gaps[c] / scalars.step, -scalars.recovery_speed)
             sx, sy, sz = bias * nx, bias * ny, bias * nz
             rows[k + 7 * WIDTH] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
-            rows[k + 8 * WIDTH] = gaps[c]
-            rows[k + 9 * WIDTH], rows[k + 10 * WIDTH] = mass[a, 0], mass[b, 0]
+            rows[k + 8 * WIDTH], rows[k + 9 * WIDTH] = mass[a, 0], mass[b, 0]
             if general:
-                rows[k + 11 * WIDTH], rows[k + 12 * WIDTH], rows[k + 13 * WIDTH] = ax, ay, az
-                rows[k + 14 * WIDTH], rows[k + 15 * WIDTH], rows[k + 16 * WIDTH] = bx, by, bz
+                rows[k + 10 * WIDTH], rows[k + 11 * WIDTH], rows[k + 12 * WIDTH] = ax, ay, az
+                rows[k + 13 * WIDTH], rows[k + 14 * WIDTH], rows[k + 15 * WIDTH] = bx, by, bz
                 n, t, eta, twist = contact_responses(inertia, mass[a, 0] + mass[b, 0], a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
-                rows[k + 17 * WIDTH], rows[k + 18 * WIDTH], rows[k + 19 * WIDTH], rows[k + 20 * WIDTH] = n, t, eta, twist
+                rows[k + 16 * WIDTH], rows[k + 17 * WIDTH], rows[k + 18 * WIDTH], rows[k + 19 * WIDTH] = n, t, eta, twist
             else:
                 # a ball's arm lies along the normal; an immovable body's turning enters as a surface velocity
                 if tag[a, 3]:
-                    rows[k + 11 * WIDTH] = ax * nx + ay * ny + az * nz
-                    rows[k + 13 * WIDTH] = mass[a, 1]
+                    rows[k + 10 * WIDTH] = ax * nx + ay * ny + az * nz
+                    rows[k + 12 * WIDTH] = mass[a, 1]
                 else:
                     tx, ty, tz = cross(velocity[a, 4], velocity[a, 5], velocity[a, 6], ax, ay, az)
                     sx, sy, sz = sx - tx, sy - ty, sz - tz
                 if tag[b, 3]:
-                    rows[k + 12 * WIDTH] = -(bx * nx + by * ny + bz * nz)
-                    rows[k + 14 * WIDTH] = mass[b, 1]
+                    rows[k + 11 * WIDTH] = -(bx * nx + by * ny + bz * nz)
+                    rows[k + 13 * WIDTH] = mass[b, 1]
                 else:
                     tx, ty, tz = cross(velocity[b, 4], velocity[b, 5], velocity[b, 6], bx, by, bz)
                     sx, sy, sz = sx + tx, sy + ty, sz + tz

@@ -77,13 +77,13 @@ def block_problem_from_arrays(p, coulomb):
     body_a, body_b = np.full(number * WIDTH, bodies, np.int32), np.full(number * WIDTH, bodies, np.int32)
     body_a[slot], body_b[slot] = p.body_a, p.body_b
     rows = np.zeros((number, ROWS_GENERAL, WIDTH), real)
-    rows[:, 17:] = 1
+    rows[:, 16:] = 1
     block, lane = slot // WIDTH, slot % WIDTH
     rows[block, 0:3, lane], rows[block, 3:6, lane] = p.normal, p.bias
     rows[block, 6, lane], rows[block, 7, lane] = p.friction, p.cohesion
-    rows[block, 9, lane], rows[block, 10, lane] = p.inverse_mass[p.body_a], p.inverse_mass[p.body_b]
-    rows[block, 11:14, lane], rows[block, 14:17, lane] = p.arm_a, p.arm_b
-    rows[block, 17:21, lane] = all_responses(
+    rows[block, 8, lane], rows[block, 9, lane] = p.inverse_mass[p.body_a], p.inverse_mass[p.body_b]
+    rows[block, 10:13, lane], rows[block, 13:16, lane] = p.arm_a, p.arm_b
+    rows[block, 16:20, lane] = all_responses(
         inertia.astype(float).reshape(-1), p.inverse_mass, p.body_a, p.body_b, p.normal, p.arm_a, p.arm_b
     )
     blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), block_start, tile_order[:run], colour_start[: colours + 1])
