@@ -51,14 +51,17 @@ bodies = np.arange(2 * 4 * lanes, dtype=np.int32).reshape(2, -1)
 problem = blocks.Blocks(rows.reshape(-1), *bodies, np.empty(0, f4), np.array([0, 2, 4]), np.array([0, 1]), np.array([0, 2]))
 velocity = rng.normal(size=8 * (bodies.size + 1)).astype(f4)
 unknowns = blocks.Unknowns(np.zeros(12 * lanes, f4), np.empty(0, f4), velocity, np.empty(0, f4))
+arguments = problem, unknowns, np.empty(0, f4), blocks.Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4)
+kernel(blocks.SWEEP, False, False, False)(*arguments, 0)
 sweep = kernel(blocks.SWEEP, False, False, True)
-sweep(problem, unknowns, np.empty(0, f4), blocks.Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), 5)
+sweep(*arguments, 5)
 print(sum(sweep.stats.cache_hits.values()), unknowns.impulse.tobytes().hex() + velocity.tobytes().hex())
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
     (hits_first, bits_first), (hits_second, bits_second) = (run.stdout.split() for run in runs)
     assert (hits_first, hits_second) == ("0", "1")
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2  # with and without threads
     assert bits_first == bits_second
 
 

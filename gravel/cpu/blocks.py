@@ -122,6 +122,7 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
 
     @njit(parallel=PARALLEL if parallel else False, fastmath=SAFE_MATH, error_model="numpy", nogil=True, cache=True)
     def run(blocks, unknowns, values, scalars, worst, squares, passes):
+        _threads = parallel  # the cache tells kernels apart by the constants they use
         rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         impulse, torque, velocity, inertia = unknowns.impulse, unknowns.torque, unknowns.velocity, unknowns.inertia
         real = rows.dtype.type

@@ -63,11 +63,11 @@ class Engine:
         view = self.views.get(name)
         if view is not None and len(view) == n:
             return view
-        dtype = self.real if dtype is None else np.dtype(dtype)
         held = self.buffers.get(name)
         if held is None or len(held) < n:
             room = n if held is None else max(n, len(held) + len(held) // 4)
-            held = self.buffers[name] = np.zeros((room, *columns), dtype)
+            self.buffers[name] = self.views[name] = held = view = None  # the old one goes before the new one comes
+            held = self.buffers[name] = np.zeros((room, *columns), self.real if dtype is None else np.dtype(dtype))
         view = self.views[name] = held[:n]
         return view
 
@@ -75,6 +75,7 @@ class Engine:
         """A tuple of buffers, made anew only when its sizes changed: small scenes take many steps a second."""
         held = self.tuples.get(name)
         if held is None or held[0] != key:
+            self.tuples[name] = held = None
             held = self.tuples[name] = key, make()
         return held[1]
 
@@ -163,12 +164,13 @@ class Engine:
         kernel = narrow.find_ball_contacts if self.balls else narrow.find_any_contacts
         n, tile_count = len(self.order), len(self.pairs.count)
         room = max(len(self.buffers.get("contact_a", ())), 1024)
+        contacts = self.contacts = self.problem = None  # what the last step has found is not needed any more
         while True:
             contacts = self._kept("contacts", (room, tile_count, n), lambda: self._contacts(room, tile_count, n))  # noqa: B023
             bound = int(kernel(self.pairs, self.pair_capacity, self.arranged, self.tile_size, self.rules.margin, self.rules.step, contacts))
             if bound <= room:
                 break
-            room = bound + bound // 8
+            contacts, room = None, bound + bound // 8
         self.contacts, self.contact_room = contacts, bound
         self.contact_total, self.penetration = match.summarise(contacts.start, contacts.count, contacts.gap)
 

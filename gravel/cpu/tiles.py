@@ -4,7 +4,8 @@ In: contacts, tile by tile (a tile is a run of bodies that lie together). Out: f
 
 - Two tiles may run at the same time if no movable body has contacts in both: tiles get colours, greedily, from the bodies
   they touch. All contacts of a tile run before the next tile of the thread, so its velocities stay in the cache.
-- Within a tile, contacts get colours the same way; blocks hold contacts of one colour, so no body is twice in a block.
+- Within a tile, each contact goes to the first block that has a free lane and none of its bodies, so that nearly all lanes
+  of all blocks are in use.
 - A body with very many contacts (a drum, a chassis, a boulder in sand) would need a colour for each. Its contacts form one
   last tile of their own, in which a contact comes one layer after the latest contact of its two bodies.
 
@@ -17,18 +18,23 @@ from numba import njit, prange
 from gravel.cpu.blocks import WIDTH
 from gravel.cpu.threads import INNER, PARALLEL
 
-COLOURS = 64  # bits of a mask
-HUB = 32  # more contacts than this make a body a hub: two bodies below it never need more than 63 colours
+COLOURS = 64  # of tiles: bits of a mask
+HUB = 32  # more contacts than this make a body a hub
 HUB_COLOUR = 255
+
+
+# The place of a single bit, by multiplication: the upper six bits of each product are different (a de Bruijn sequence).
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+PLACE = np.zeros(64, np.int64)
+for _bit in range(64):
+    PLACE[(0x03F79D71B4CB0A89 << _bit & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
 
 
 @njit(**INNER)
 def lowest_clear_bit(mask):
-    bit = 0
-    while mask & 1:
-        mask >>= np.uint64(1)
-        bit += 1
-    return bit
+    """Place of the lowest bit that is not set; 64 if all are."""
+    lowest = ~mask & (mask + np.uint64(1))
+    return PLACE[(lowest * DE_BRUIJN) >> np.uint64(58)] if lowest else 64
 
 
 @njit(**INNER)
@@ -76,37 +82,45 @@ def is_hub(body, tag, degree):
 
 
 @njit(**INNER)
-def colour_contacts(tile, tile_colour, contacts, tag, degree, mask, colour_of, slot):
-    """Slots of one tile's contacts, counted from the tile's first block; returns its number of blocks."""
-    first, last = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
-    count = np.zeros(COLOURS, np.int64)
+def clear_masks(first, last, contacts, tag, degree, mask):
     for c in range(first, last):
         for body in (contacts.a[c], contacts.b[c]):
             if tag[body, 3] and degree[body] <= HUB:  # the others are shared with tiles that run at the same time
                 mask[body] = 0
+
+
+@njit(**INNER)
+def fill_blocks(tile, tile_colour, contacts, tag, degree, mask, colour_of, slot):
+    """Slots of one tile's contacts, counted from the tile's first block; returns its number of blocks.
+
+    The masks tell in which of 64 blocks a body is already; when none of them suits a contact, the next 64 are begun.
+    """
+    first, last = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
+    base, blocks, full = 0, 0, np.uint64(0)
+    used = np.zeros(64, np.int64)
+    clear_masks(first, last, contacts, tag, degree, mask)
     for c in range(first, last):
         a, b = contacts.a[c], contacts.b[c]
         if tile_colour == -2 or is_hub(a, tag, degree) or is_hub(b, tag, degree):
             colour_of[c] = HUB_COLOUR
             continue
-        taken = (mask[a] if tag[a, 3] else np.uint64(0)) | (mask[b] if tag[b, 3] else np.uint64(0))
-        colour = lowest_clear_bit(taken)
-        bit = np.uint64(1) << np.uint64(colour)
+        taken = full | (mask[a] if tag[a, 3] else np.uint64(0)) | (mask[b] if tag[b, 3] else np.uint64(0))
+        block = lowest_clear_bit(taken)
+        if block == 64:
+            base, block, full = base + 64, 0, np.uint64(0)
+            used[:] = 0
+            clear_masks(first, last, contacts, tag, degree, mask)
+        bit = np.uint64(1) << np.uint64(block)
         if tag[a, 3]:
             mask[a] |= bit
         if tag[b, 3]:
             mask[b] |= bit
-        colour_of[c] = colour
-        slot[c] = count[colour]
-        count[colour] += 1
-    blocks = 0
-    for colour in range(COLOURS):
-        used = (count[colour] + WIDTH - 1) // WIDTH
-        count[colour] = blocks * WIDTH
-        blocks += used
-    for c in range(first, last):
-        if colour_of[c] != HUB_COLOUR:
-            slot[c] += count[colour_of[c]]
+        colour_of[c] = 0
+        slot[c] = (base + block) * WIDTH + used[block]
+        used[block] += 1
+        if used[block] == WIDTH:
+            full |= bit
+        blocks = max(blocks, base + block + 1)
     return blocks
 
 
@@ -193,7 +207,7 @@ def plan_blocks(contacts, tag, degree, mask, tile_colour, colour_of, slot, block
     for colour in range(colours):  # tiles of one colour share no movable body, so they can share the masks
         for k in prange(colour_start[colour], colour_start[colour + 1]):
             tile = tile_order[k]
-            block_start[tile + 1] = colour_contacts(tile, tile_colour[tile], contacts, tag, degree, mask, colour_of, slot)
+            block_start[tile + 1] = fill_blocks(tile, tile_colour[tile], contacts, tag, degree, mask, colour_of, slot)
     block_start[tiles + 1] = collect_hubs(contacts, tag, tile_colour, degree, colour_of, slot, block_start)
     if block_start[tiles + 1] > 0:
         tile_order[run] = tiles
