@@ -4,6 +4,7 @@
 >>> scene = gv.Scene(gravity=(0, 0, -9.81))
 """
 
+from gravel.batches import contact_batches, count_contacts
 from gravel.contacts import ContactTable, find_contacts
 from gravel.io.fclib import load_fclib
 from gravel.materials import Material
@@ -35,6 +36,8 @@ __all__ = [
     "Solution",
     "Sphere",
     "StepReport",
+    "contact_batches",
+    "count_contacts",
     "find_contacts",
     "load_fclib",
 ]

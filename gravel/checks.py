@@ -34,13 +34,13 @@ def count(name, value, minimum=0):
     return int(value)
 
 
-def array(name, value, shape, above=None, dtype=np.float64):
-    """A finite array of the given shape (None: any length), as a new contiguous array."""
+def array(name, value, shape, above=None, dtype=np.float64, copy=True):
+    """A finite array of the given shape (None: any length), contiguous; a new one unless ``copy`` is False."""
     try:
         given = np.asarray(value)
         if given.dtype.kind in "cSU" or (np.dtype(dtype).kind == "i" and given.size and given.dtype.kind not in "iu"):
             raise TypeError
-        result = np.array(value, dtype=dtype, order="C")
+        result = np.array(value, dtype=dtype, order="C") if copy else np.ascontiguousarray(value, dtype)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of numbers of shape {_written(shape)}, not {value!r:.80}") from None
     if result.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, result.shape)):

@@ -5,7 +5,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from gravel import checks
-from gravel.cpu.blocks import COHESION, FRICTION
+from gravel.cpu.blocks import COHESION, FRICTION, Scalars
+from gravel.cpu.bounds import Margin
+from gravel.cpu.engine import Engine, make_rules
+from gravel.cpu.threads import largest_thread_count, use_threads
 from gravel.materials import Material, pair_table
 from gravel.scene import Scene
 
@@ -92,32 +95,31 @@ def find_contacts(shapes, positions, quaternions=None, broad_phase="grid", margi
 
 def detect(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, precision="double", threads=None, engine=None):
     """Run the detection stages alone and return the engine that holds the contacts; a given engine is used again."""
-    from gravel.cpu.blocks import Scalars
-    from gravel.cpu.bounds import Margin
-    from gravel.cpu.engine import Engine, make_rules
-    from gravel.cpu.threads import largest_thread_count, use_threads
-
     margin = checks.number("margin", margin, minimum=0.0)
     checks.choice("broad_phase", broad_phase, ("grid", "brute"))
     checks.choice("precision", precision, ("single", "double"))
-    threads = largest_thread_count() if threads is None else checks.count("threads", threads, minimum=1)
-    if threads > largest_thread_count():
-        raise ValueError(f"threads must be at most {largest_thread_count()} on this machine, not {threads}")
-    use_threads(threads)
+    use_threads(checked_threads(threads))
     real = np.float32 if precision == "single" else np.float64
     if engine is None:
         scene = Scene()
         scene.add_bodies(shapes, positions, quaternions=quaternions)
         engine = Engine(real, broad_phase)
         engine.detected = scene.bodies.copy(real)
-    rules = make_rules(
-        0.0, np.zeros(3), pair_table([Material()], {}), scene_ignored(), Margin(margin, 0.0), Scalars(0.0, 0.0, 0.0, 0.0), 0.0
-    )
-    engine.find_bounds(engine.detected, rules)
+    engine.find_bounds(engine.detected, detection_rules(margin))
     engine.find_pairs()
     engine.find_contacts()
     return engine
 
 
-def scene_ignored():
-    return np.zeros((32, 32), bool)
+def checked_threads(n):
+    """A number of threads as users give it; None: all."""
+    n = largest_thread_count() if n is None else checks.count("threads", n, minimum=1)
+    if n > largest_thread_count():
+        raise ValueError(f"threads must be at most {largest_thread_count()} on this machine, not {n}")
+    return n
+
+
+def detection_rules(margin):
+    """The engine's rules for detection alone: nothing moves, nobody ignores anybody."""
+    ignored, scalars = np.zeros((32, 32), bool), Scalars(0.0, 0.0, 0.0, 0.0)
+    return make_rules(0.0, np.zeros(3), pair_table([Material()], {}), ignored, Margin(margin, 0.0), scalars, 0.0)

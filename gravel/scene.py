@@ -126,6 +126,8 @@ class Scene:
     def set_force(self, body, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0)):
         """A constant force (N) at the centre of mass and torque (N m), world frame, on one body."""
         self._check_body(body)
+        if self.bodies.status[int(body)] != MOVABLE:
+            raise ValueError(f"body must be one that forces can move; {body} is fixed or follows a motion")
         self.forces[int(body)] = (checks.array("force", force, (3,)), checks.array("torque", torque, (3,)))
 
     def _check_body(self, body):
@@ -155,7 +157,7 @@ def body_block(shape, positions, material, quaternions, velocities, angular_velo
         positions += shape.offset * shape.normal
     block = {
         "position": positions,
-        "quaternion": _quaternions(quaternions, n),
+        "quaternion": unit_quaternions(quaternions, n),
         "velocity": np.zeros((n, 8)),
         "inverse_mass": _inverse_masses(shape, n, material, masses, inertias, movable),
         "extent": np.column_stack([shape.rows(n), shape.bounding_radii(n)]),
@@ -188,7 +190,8 @@ def _inverse_masses(shape, n, material, masses, inertias, movable):
     return 1.0 / np.column_stack([masses, inertias])
 
 
-def _quaternions(given, n):
+def unit_quaternions(given, n):
+    """Checked and normalised quaternions of n bodies; None: not turned."""
     if given is None:
         result = np.zeros((n, 4))
         result[:, 0] = 1.0

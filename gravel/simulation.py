@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gravel import checks
-from gravel.contacts import ContactTable
+from gravel.contacts import ContactTable, checked_threads
 from gravel.cpu.ahead import start as compile_ahead
 from gravel.cpu.blocks import Scalars
 from gravel.cpu.bounds import Margin
 from gravel.cpu.engine import Engine, make_rules
-from gravel.cpu.threads import largest_thread_count, use_threads
+from gravel.cpu.threads import use_threads
 from gravel.materials import Material, pair_table
 from gravel.motion import pose_at
 from gravel.rotations import conjugate, multiply, to_rotation_vector
@@ -97,9 +97,7 @@ class Simulation:
         checks.choice("device", device, ("cpu",))
         checks.choice("precision", precision, ("single", "double"))
         checks.choice("friction", friction, ("cone", "coulomb"))
-        self.threads = largest_thread_count() if threads is None else checks.count("threads", threads, minimum=1)
-        if self.threads > largest_thread_count():
-            raise ValueError(f"threads must be at most {largest_thread_count()} on this machine, not {threads}")
+        self.threads = checked_threads(threads)
         self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
         self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
         self.recovery = checks.number("recovery", recovery, minimum=0.0, maximum=1.0)

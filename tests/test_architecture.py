@@ -21,6 +21,7 @@ ALLOWED = {
     "solvers": {"checks", "cpu"},
     "problem": {"checks", "cpu"},
     "contacts": PLAIN | {"scene", "cpu"},
+    "batches": {"checks", "shapes", "state", "scene", "contacts", "cpu"},
     "simulation": PLAIN | {"scene", "cpu", "solvers", "contacts", "run", "io"},
     "run": {"checks", "io"},
     "io": PLAIN | {"scene", "cpu", "problem", "solvers", "simulation", "io"},

@@ -279,6 +279,8 @@ def test_forces_are_checked():
     refuse(lambda: scene.set_force(-1, (0, 0, 1)), "body", "-1")
     refuse(lambda: scene.set_force(1.5, (0, 0, 1)), "body", "1.5", error=TypeError)
     refuse(lambda: scene.set_force(1, (0, 0)), "force", "(2,)")
+    still = scene.add_body(gv.Plane(), fixed=True)
+    refuse(lambda: scene.set_force(still, (0, 0, 1)), "body", f"{still} is fixed")
     refuse(lambda: scene.set_force(1, torque=(0, 0, NAN)), "torque[2]", "nan")
     assert not scene.forces
 

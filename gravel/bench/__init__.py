@@ -10,7 +10,7 @@ import click
 
 from gravel import checks
 
-NAMES = ("collide", "solver", "step", "convergence")
+NAMES = ("collide", "contacts", "solver", "step", "convergence")
 
 
 def run(names, quick, threads, as_json):

@@ -100,12 +100,17 @@ class Engine:
         return bounds.Statistics(buffer("bin_count", chunks, (bounds.BINS,), "i8"), buffer("bin_largest", chunks, (bounds.BINS,), "f8"))
 
     def find_pairs(self):
+        self.sort_bodies()
+        self.list_pairs()
+
+    def sort_bodies(self):
+        """Bring the bodies into the order of the broad phase."""
         n = len(self.bodies.tag)
         order, keys = self._buffer("order", n, dtype="i4"), self._buffer("keys", n, dtype="i4")
         if self.broad_phase_name == "grid":
-            cells = self._cells()
-            spare, start = self._buffer("spare", n, dtype="i4"), self._buffer("cell_start", grid.most_cells(n) + 1, dtype="i4")
-            grid.sort_into_cells(self.reach, self.bodies.tag, self.statistics, cells, keys, order, spare, start)
+            cells, spare = self._cells(), self._buffer("spare", n, dtype="i4")
+            self.cell_start = self._buffer("cell_start", grid.most_cells(n) + 1, dtype="i4")
+            grid.sort_into_cells(self.reach, self.bodies.tag, self.statistics, cells, keys, order, spare, self.cell_start)
             count = int(cells.count[1])
         else:
             alive = np.flatnonzero(self.bodies.tag[:, STATUS] != REMOVED)
@@ -114,19 +119,29 @@ class Engine:
         self.order = self._kept("order", (n, count), lambda: order[:count])
         self.arranged = self._kept("arranged", (n, count, self.balls, self.boxes), lambda: self._arranged(count))
         bounds.arrange(self.order, keys, self.bodies, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
-        tile_count = max(-(-count // self.tile_size), 1)
+
+    def count_pairs(self):
+        """How many candidate pairs there are, without the memory to list them."""
+        self._look_for_pairs(0)
+        return int(self.pairs.count.sum())
+
+    def list_pairs(self):
         self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
         while True:
-            room = tile_count * self.pair_capacity
-            self.pairs = self._kept("pairs", (room, tile_count), lambda: self._pairs(room, tile_count))  # noqa: B023
-            rest = self.rules.ignored, self.tile_size, self.pair_capacity, self.balls, self.pairs
-            if self.broad_phase_name == "grid":
-                most = grid.find_pairs(self.arranged, cells, start, *rest)
-            else:
-                most = brute.find_all_pairs(self.arranged, *rest)
+            most = self._look_for_pairs(self.pair_capacity)
             if most <= self.pair_capacity:
                 return
             self.pair_capacity = most + most // 4
+
+    def _look_for_pairs(self, capacity):
+        """Fill ``pairs`` with at most ``capacity`` per tile; returns the most that a tile has."""
+        tile_count = max(-(-len(self.order) // self.tile_size), 1)
+        room = tile_count * capacity
+        self.pairs = self._kept("pairs", (room, tile_count), lambda: self._pairs(room, tile_count))
+        rest = self.rules.ignored, self.tile_size, capacity, self.balls, self.pairs
+        if self.broad_phase_name == "grid":
+            return grid.find_pairs(self.arranged, self.cells, self.cell_start, *rest)
+        return brute.find_all_pairs(self.arranged, *rest)
 
     def _pairs(self, room, tile_count):
         buffer = self._buffer

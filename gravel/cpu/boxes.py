@@ -1,0 +1,51 @@
+"""Bodies and contacts by box of space, for detection that goes box by box (``gravel.batches``)."""
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.threads import INNER, PARALLEL
+
+
+@njit(**INNER)
+def lower_bound(x, radius):
+    """Lower end of a body's bounding cube along an axis; a hair below, so that cubes of bodies that touch do overlap."""
+    return x - radius * (1.0 + 1e-9) - abs(x) * 1e-15
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def split_bodies(positions, radii, bodies, axis, at):
+    """(bodies that reach below ``at``, bodies that reach above it) along an axis; those that do both are in both."""
+    left, right = np.empty(bodies.size, bodies.dtype), np.empty(bodies.size, bodies.dtype)
+    lefts, rights = 0, 0
+    for k in range(bodies.size):
+        b = bodies[k]
+        x, r = positions[b, axis], radii[b]
+        if lower_bound(x, r) < at:
+            left[lefts] = b
+            lefts += 1
+        if -lower_bound(-x, r) >= at:
+            right[rights] = b
+            rights += 1
+    return left[:lefts].copy(), right[:rights].copy()
+
+
+@njit(**INNER)
+def count_owned_of_tile(tile, contacts, reach, low, high):
+    count = 0
+    for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+        a, b = contacts.a[c], contacts.b[c]
+        inside = True
+        for k in range(3):
+            corner = max(lower_bound(reach[a, k], reach[a, 3]), lower_bound(reach[b, k], reach[b, 3]))
+            inside = inside and low[k] <= corner and corner < high[k]
+        count += inside
+    return count
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def count_owned(contacts, reach, low, high):
+    """How many contacts have their lowest common corner in the box from ``low`` to ``high``."""
+    counts = np.zeros(contacts.count.size, np.int64)
+    for tile in prange(contacts.count.size):
+        counts[tile] = count_owned_of_tile(np.int64(tile), contacts, reach, low, high)
+    return counts.sum()
