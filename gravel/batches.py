@@ -17,8 +17,8 @@ from gravel.cpu.threads import use_threads
 from gravel.scene import unit_quaternions
 from gravel.state import MOVABLE, Bodies
 
-BODY_BYTES, PAIR_BYTES = 700, 56  # that detection holds of a body and of a candidate pair, with room to grow
-MOST_BODIES = 2_000_000  # in a box: more make it no quicker
+BODY_BYTES, CONTACT_BYTES, PAIR_BYTES = 700, 80, 8  # that detection holds of each, in double precision
+MOST_BODIES = 100_000  # in a box: more make it no quicker
 
 
 def count_contacts(shapes, positions, quaternions=None, margin=0.0, memory=2.0, threads=None):
@@ -69,11 +69,10 @@ def _detections(shape, positions, quaternions, margin, memory, threads):
     boxes = [(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), *everywhere)] if n else []
     while boxes:
         bodies, low, high = boxes.pop()
-        if len(bodies) <= MOST_BODIES and len(bodies) * BODY_BYTES <= budget:
-            candidates = work.count_candidates(bodies)
-            if len(bodies) * BODY_BYTES + candidates * PAIR_BYTES <= budget:
-                yield work.detect(), bodies, low, high
-                continue
+        if len(bodies) <= MOST_BODIES and len(bodies) * BODY_BYTES <= budget and work.find_pairs(bodies, budget):
+            work.engine.find_contacts()
+            yield work.engine, bodies, low, high
+            continue
         boxes.extend(_halves(bodies, low, high, positions, radii, budget))
 
 
@@ -102,8 +101,8 @@ class _Work:
         self.radii = shape.bounding_radii(len(positions))
         self.engine, self.bodies, self.rules = Engine(np.float64, "grid"), Bodies(), detection_rules(margin)
 
-    def count_candidates(self, ids):
-        """Fill the table with these bodies and count the pairs that may touch."""
+    def find_pairs(self, ids, budget):
+        """Fill the table with these bodies and list the pairs that may touch; False if they do not fit into the budget."""
         n = len(ids)
         extent = np.empty((n, 4))
         extent[:, :3] = self.shape.rows(1) if self.sizes is None else self.sizes[ids]
@@ -121,9 +120,4 @@ class _Work:
         self.bodies.append(block)
         self.engine.find_bounds(self.bodies, self.rules)
         self.engine.sort_bodies()
-        return self.engine.count_pairs()
-
-    def detect(self):
-        self.engine.list_pairs()
-        self.engine.find_contacts()
-        return self.engine
+        return self.engine.list_pairs(lambda pairs, room: n * BODY_BYTES + pairs * CONTACT_BYTES + room * PAIR_BYTES <= budget)

@@ -172,7 +172,7 @@ def plot(result, output):
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
 @click.option("--threads", type=int, help="Threads (default: all cores).")
 def bench(names, as_json, quick, threads):
-    """Run benchmarks (collide, solver, step, convergence; default: all) next to the papers' figures."""
+    """Run benchmarks (collide, contacts, solver, step, convergence; default: all) next to the papers' figures."""
     from gravel import bench as benchmarks
 
     benchmarks.run(names, quick, threads, as_json)

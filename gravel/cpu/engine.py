@@ -120,18 +120,18 @@ class Engine:
         self.arranged = self._kept("arranged", (n, count, self.balls, self.boxes), lambda: self._arranged(count))
         bounds.arrange(self.order, keys, self.bodies, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
 
-    def count_pairs(self):
-        """How many candidate pairs there are, without the memory to list them."""
-        self._look_for_pairs(0)
-        return int(self.pairs.count.sum())
-
-    def list_pairs(self):
+    def list_pairs(self, fits=None):
+        """Fill ``pairs``. ``fits(pairs, room)``, where given, may say that so many are too many: then this returns False."""
         self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
         while True:
             most = self._look_for_pairs(self.pair_capacity)
-            if most <= self.pair_capacity:
-                return
-            self.pair_capacity = most + most // 4
+            enough = most <= self.pair_capacity
+            capacity = self.pair_capacity if enough else most + most // 4
+            if fits is not None and not fits(int(self.pairs.count.sum()), capacity * len(self.pairs.count)):
+                return False
+            if enough:
+                return True
+            self.pair_capacity = capacity
 
     def _look_for_pairs(self, capacity):
         """Fill ``pairs`` with at most ``capacity`` per tile; returns the most that a tile has."""
