@@ -95,3 +95,15 @@ def test_resume_with_rolling_friction_forces_and_functions(tmp_path):
         simulation.step()
         resumed.step()
     assert resumed.state_hash() == simulation.state_hash()
+
+
+def test_the_second_process_compiles_for_the_gravel_that_started_it(tmp_path):
+    """Even where the current folder holds another one."""
+    from gravel.cpu import ahead
+
+    (tmp_path / "gravel").mkdir()
+    (tmp_path / "gravel" / "__init__.py").write_text("raise ImportError('the wrong gravel')")
+    command = ahead.child_command("single-balls-plain-dead-tile")
+    command[2] = command[2].replace("ahead.compile_backwards(sys.argv[1])", "print(ahead.__file__)")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ahead.__file__

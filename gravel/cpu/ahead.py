@@ -7,6 +7,7 @@ kernels that only take note of their arguments.
 """
 
 import hashlib
+import json
 import os
 import pathlib
 import subprocess
@@ -68,12 +69,18 @@ def start(simulation):
     done = marker(features)
     if done is None or done.exists() or simulation.broad_phase != "grid" or os.cpu_count() < 2 or not _claim(done):
         return False
-    command = [sys.executable, "-c", "import sys; from gravel.cpu import ahead; ahead.compile_backwards(sys.argv[1])", features]
     try:
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.Popen(child_command(features), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     except OSError:
         return False
     return True
+
+
+def child_command(features):
+    """The second process looks for modules where this one does, or it may find another copy of gravel in the current folder
+    and fill that one's cache."""
+    script = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from gravel.cpu import ahead; ahead.compile_backwards(sys.argv[1])"
+    return [sys.executable, "-c", script, features, json.dumps(sys.path)]
 
 
 def _claim(done):
