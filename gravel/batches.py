@@ -24,17 +24,22 @@ MOST_BODIES = 100_000  # in a box: more make it no quicker
 def count_contacts(shapes, positions, quaternions=None, margin=0.0, memory=2.0, threads=None):
     """How many contacts N bodies of one kind of shape have: what ``find_contacts`` would list, without the list.
 
-    ``memory``: GB that may be used beside the arguments. Takes any number of contacts.
+    ``memory``: GB for what is found in one box of space, beside the arguments and some 20 bytes for each body. The smaller
+    it is, the more boxes; any number of contacts can be counted.
     """
     total = 0
-    for engine, _, low, high in _detections(shapes, positions, quaternions, margin, memory, threads):
+    for engine, _, low, high in _Work(shapes, positions, quaternions, margin, memory, threads).detections():
         total += int(count_owned(engine.contacts, engine.arranged.reach, low, high))
     return total
 
 
 def contact_batches(shapes, positions, quaternions=None, margin=0.0, memory=2.0, threads=None):
     """The contacts that ``find_contacts`` would list, as an iterator over tables of some of them; each contact is in one."""
-    for engine, bodies, low, high in _detections(shapes, positions, quaternions, margin, memory, threads):
+    return _tables(_Work(shapes, positions, quaternions, margin, memory, threads))
+
+
+def _tables(work):
+    for engine, bodies, low, high in work.detections():
         table = ContactTable.of_detection(engine)
         reach = np.empty((len(bodies), 4))
         reach[engine.order] = engine.arranged.reach
@@ -47,33 +52,6 @@ def contact_batches(shapes, positions, quaternions=None, margin=0.0, memory=2.0,
 
 def _lower(reach):
     return lower_bound.py_func(reach[:, :3], reach[:, 3:])
-
-
-def _detections(shape, positions, quaternions, margin, memory, threads):
-    """Run detection box by box: yields (engine, ids of its bodies, low and high corner of the box)."""
-    if not isinstance(shape, (shapes.Sphere, shapes.Box)):
-        raise TypeError(f"shapes must be a Sphere or a Box, not {shape!r}")
-    positions = checks.array("positions", positions, (None, 3), copy=False)
-    n = len(positions)
-    if shape.count is not None and shape.count != n:
-        raise ValueError(f"shapes holds {shape.count} sizes, but positions has {n} rows")
-    if quaternions is not None:
-        quaternions = unit_quaternions(quaternions, n)
-    margin = checks.number("margin", margin, minimum=0.0)
-    budget = checks.number("memory", memory, above=0.0) * 1e9
-    use_threads(checked_threads(threads))
-    radii = shape.bounding_radii(1 if shape.count is None else n) + 0.5 * margin
-    radii = np.broadcast_to(radii, n)
-    work = _Work(shape, positions, quaternions, margin)
-    everywhere = np.full(3, -math.inf), np.full(3, math.inf)
-    boxes = [(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), *everywhere)] if n else []
-    while boxes:
-        bodies, low, high = boxes.pop()
-        if len(bodies) <= MOST_BODIES and len(bodies) * BODY_BYTES <= budget and work.find_pairs(bodies, budget):
-            work.engine.find_contacts()
-            yield work.engine, bodies, low, high
-            continue
-        boxes.extend(_halves(bodies, low, high, positions, radii, budget))
 
 
 def _halves(bodies, low, high, positions, radii, budget):
@@ -93,20 +71,42 @@ def _halves(bodies, low, high, positions, radii, budget):
 
 
 class _Work:
-    """One engine and one table of bodies, filled anew for each box."""
+    """The bodies, and one engine with one table of bodies, filled anew for each box."""
 
-    def __init__(self, shape, positions, quaternions, margin):
-        self.shape, self.positions, self.quaternions = shape, positions, quaternions
-        self.sizes = None if shape.count is None else shape.rows(len(positions))
-        self.radii = shape.bounding_radii(len(positions))
-        self.engine, self.bodies, self.rules = Engine(np.float64, "grid"), Bodies(), detection_rules(margin)
+    def __init__(self, shape, positions, quaternions, margin, memory, threads):
+        if not isinstance(shape, (shapes.Sphere, shapes.Box)):
+            raise TypeError(f"shapes must be a Sphere or a Box, not {shape!r}")
+        self.shape, self.positions = shape, checks.array("positions", positions, (None, 3), copy=False)
+        self.count = n = len(self.positions)
+        if shape.count is not None and shape.count != n:
+            raise ValueError(f"shapes holds {shape.count} sizes, but positions has {n} rows")
+        self.quaternions = None if quaternions is None else unit_quaternions(quaternions, n)
+        self.margin = checks.number("margin", margin, minimum=0.0)
+        self.budget = checks.number("memory", memory, above=0.0) * 1e9
+        self.threads = checked_threads(threads)
+        self.engine, self.bodies, self.rules = Engine(np.float64, "grid"), Bodies(), detection_rules(self.margin)
 
-    def find_pairs(self, ids, budget):
+    def detections(self):
+        """Run detection box by box: yields (engine, ids of its bodies, low and high corner of the box)."""
+        n, budget = self.count, self.budget
+        reach = np.broadcast_to(self.shape.bounding_radii(1 if self.shape.count is None else n) + 0.5 * self.margin, n)
+        everywhere = np.full(3, -math.inf), np.full(3, math.inf)
+        boxes = [(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), *everywhere)] if n else []
+        while boxes:
+            bodies, low, high = boxes.pop()
+            use_threads(self.threads)  # the caller may have run something else in between
+            if len(bodies) <= MOST_BODIES and len(bodies) * BODY_BYTES <= budget and self.find_pairs(bodies):
+                self.engine.find_contacts()
+                yield self.engine, bodies, low, high
+            else:
+                boxes.extend(_halves(bodies, low, high, self.positions, reach, budget))
+
+    def find_pairs(self, ids):
         """Fill the table with these bodies and list the pairs that may touch; False if they do not fit into the budget."""
         n = len(ids)
         extent = np.empty((n, 4))
-        extent[:, :3] = self.shape.rows(1) if self.sizes is None else self.sizes[ids]
-        extent[:, 3] = self.radii[ids]
+        shape = self.shape.take(ids)
+        extent[:, :3], extent[:, 3] = shape.rows(n), shape.bounding_radii(n)
         still = (1.0, 0.0, 0.0, 0.0)
         block = {
             "position": self.positions[ids],
@@ -120,4 +120,4 @@ class _Work:
         self.bodies.append(block)
         self.engine.find_bounds(self.bodies, self.rules)
         self.engine.sort_bodies()
-        return self.engine.list_pairs(lambda pairs, room: n * BODY_BYTES + pairs * CONTACT_BYTES + room * PAIR_BYTES <= budget)
+        return self.engine.list_pairs(lambda pairs, room: n * BODY_BYTES + pairs * CONTACT_BYTES + room * PAIR_BYTES <= self.budget)

@@ -27,6 +27,10 @@ class Sphere:
     def count(self):
         return None if self.radius.ndim == 0 else len(self.radius)
 
+    def take(self, bodies):
+        """The same shape with the sizes of some of its bodies."""
+        return self if self.count is None else Sphere(self.radius[bodies])
+
     def rows(self, n):
         sizes = np.zeros((n, 3))
         sizes[:, 0] = self.radius
@@ -56,6 +60,10 @@ class Box:
     @property
     def count(self):
         return None if self.half_extents.ndim == 1 else len(self.half_extents)
+
+    def take(self, bodies):
+        """The same shape with the sizes of some of its bodies."""
+        return self if self.count is None else Box(self.half_extents[bodies])
 
     def rows(self, n):
         return np.array(np.broadcast_to(self.half_extents, (n, 3)))

@@ -83,6 +83,8 @@ def test_bad_input_is_refused(arguments, error, words):
     with pytest.raises(error) as caught:
         gv.count_contacts(*arguments)
     assert all(word in str(caught.value) for word in words)
+    with pytest.raises(error):
+        gv.contact_batches(*arguments)  # at once, not when the first batch is asked for
 
 
 def test_too_little_memory_is_said():
