@@ -92,3 +92,20 @@ def test_too_little_memory_is_said():
         gv.count_contacts(gv.Sphere(1.0), np.zeros((100, 3)), memory=1e-5)
     with pytest.raises(ValueError, match="memory"):
         gv.count_contacts(gv.Sphere(1.0), np.zeros((100, 3)), memory=0)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_contact_whose_corner_is_on_a_cut_belongs_to_one_side(axis):
+    from gravel.batches import _Work
+    from gravel.cpu.boxes import count_owned, lower_bound
+
+    sphere, places = cloud(300, 0.5, seed=7)
+    engine, _, low, high = next(_Work(sphere, places, None, 0.0, 1.0, None).detections())
+    reach = engine.arranged.reach
+    a, b = engine.contacts.a[0], engine.contacts.b[0]
+    cut = max(lower_bound.py_func(reach[k, axis], reach[k, 3]) for k in (a, b))
+    below, above = high.copy(), low.copy()
+    below[axis] = above[axis] = cut
+    total = count_owned(engine.contacts, reach, low, high)
+    assert total == engine.contact_total > 100
+    assert count_owned(engine.contacts, reach, low, below) + count_owned(engine.contacts, reach, above, high) == total
