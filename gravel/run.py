@@ -72,9 +72,11 @@ def run(simulation, until, save=None, every=None, progress=False, observers=(), 
         interrupted = True
     finally:  # also when a step failed: the state is the last good one
         if writer:
-            if not calls[-1].just_called(simulation):
-                writer.write_frame()
-            writer.close()
+            try:
+                if not calls[-1].just_called(simulation):
+                    writer.write_frame()
+            finally:
+                writer.close()
         if checkpoint is not None:
             save_checkpoint(simulation, checkpoint)
     return RunReport(

@@ -7,6 +7,7 @@ The file is flushed after every frame, so that what was written before a stop ca
 
 import os
 import pathlib
+import shutil
 
 import h5py
 import numpy as np
@@ -25,6 +26,7 @@ POINT_DATA = {
     "material": ((), "i4"),
     "movable": ((), "i4"),  # 0: fixed or with prescribed motion
 }
+FRAME_BYTES, SPARE_BYTES = 200, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
 REPORT_FIELDS = ("time", "contacts", "iterations", "residual", "residual_rms", "converged", "max_penetration", "kinetic_energy")
 
 
@@ -40,11 +42,19 @@ def check_writable(path):
     return path
 
 
+def check_room(path, bodies):
+    """Refuse to write a frame where the disk may be full: HDF5 would end the process instead of raising an error."""
+    free = shutil.disk_usage(path.parent).free
+    if free < SPARE_BYTES + FRAME_BYTES * bodies:
+        raise OSError(f"output {path} cannot be written: its disk has only {free / 1e6:.1f} MB left; frames written before can be read")
+
+
 class ResultWriter:
     """Writes frames of a simulation; use it with ``with``."""
 
     def __init__(self, path, simulation):
         self.path = check_writable(path)
+        check_room(self.path, simulation.bodies.count)
         self.file = h5py.File(path, "w")
         self.simulation = simulation
         root = self.file.create_group("VTKHDF")
@@ -98,6 +108,7 @@ class ResultWriter:
     def write_frame(self):
         """The present state becomes one more frame."""
         bodies, root, steps = self.simulation.bodies, self.root, self.root["Steps"]
+        check_room(self.path, bodies.count)
         shown = np.flatnonzero((bodies.status != REMOVED) & (bodies.shape != PLANE))
         n, before = len(shown), len(root["Points"])
         frame = int(steps.attrs["NSteps"])

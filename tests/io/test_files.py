@@ -122,3 +122,23 @@ def test_foreign_truncated_damaged_and_other_versions_are_refused(tmp_path):
 def test_saving_leaves_no_temporary_file(tmp_path):
     falling().save(tmp_path / "s.h5")
     assert [p.name for p in tmp_path.iterdir()] == ["s.h5"]
+
+
+def test_a_disk_that_fills_up_stops_the_run_and_leaves_what_was_written(tmp_path, monkeypatch):
+    import shutil
+    from collections import namedtuple
+
+    from gravel.io import vtkhdf
+
+    scene = gv.Scene()
+    scene.add_body(gv.Sphere(0.1), (0, 0, 1))
+    simulation = gv.Simulation(scene, 1e-3)
+    usage, room = namedtuple("usage", "total used free"), iter([10**9] * 5 + [10**6] * 100)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10**9, 0, next(room)))
+    with pytest.raises(OSError, match="only 1.0 MB left"):
+        simulation.run(until=0.1, save=tmp_path / "full.vtkhdf", every=0.01)
+    with vtkhdf.open_result(tmp_path / "full.vtkhdf") as file:
+        assert file["VTKHDF/Steps"].attrs["NSteps"] == 4
+    with pytest.raises(OSError, match="only 1.0 MB left"):
+        simulation.run(until=0.2, save=tmp_path / "none.vtkhdf")
+    assert not (tmp_path / "none.vtkhdf").exists()
