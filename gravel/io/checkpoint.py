@@ -15,14 +15,15 @@ import h5py
 import numpy as np
 
 from gravel.cpu.match import Memory
-from gravel.io.vtkhdf import check_writable
+from gravel.io.vtkhdf import check_room, check_writable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
 from gravel.scene import Scene
 from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
-VERSION = 1
+SPARE_BYTES = 1_000_000  # for what is not in the arrays
+VERSION = 2
 SETTINGS = (
     "dt",
     "broad_phase",
@@ -50,6 +51,7 @@ def save(simulation, path):
         gravity=simulation.gravity,
         ignored=simulation.ignored,
     )
+    check_room(path, SPARE_BYTES + sum(array.nbytes for array in arrays.values()))
     temporary = path.with_name(path.name + ".part")
     try:
         with h5py.File(temporary, "w") as file:

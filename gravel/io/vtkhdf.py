@@ -42,11 +42,11 @@ def check_writable(path):
     return path
 
 
-def check_room(path, bodies):
-    """Refuse to write a frame where the disk may be full: HDF5 would end the process instead of raising an error."""
+def check_room(path, needed):
+    """Refuse to write so many bytes where the disk may be full: HDF5 would end the process instead of raising an error."""
     free = shutil.disk_usage(path.parent).free
-    if free < SPARE_BYTES + FRAME_BYTES * bodies:
-        raise OSError(f"output {path} cannot be written: its disk has only {free / 1e6:.1f} MB left; frames written before can be read")
+    if free < needed:
+        raise OSError(f"output {path} cannot be written: its disk has only {free / 1e6:.1f} MB left of the {needed / 1e6:.1f} MB needed")
 
 
 class ResultWriter:
@@ -54,7 +54,7 @@ class ResultWriter:
 
     def __init__(self, path, simulation):
         self.path = check_writable(path)
-        check_room(self.path, simulation.bodies.count)
+        check_room(self.path, SPARE_BYTES + FRAME_BYTES * simulation.bodies.count)
         self.file = h5py.File(path, "w")
         self.simulation = simulation
         root = self.file.create_group("VTKHDF")
@@ -108,7 +108,7 @@ class ResultWriter:
     def write_frame(self):
         """The present state becomes one more frame."""
         bodies, root, steps = self.simulation.bodies, self.root, self.root["Steps"]
-        check_room(self.path, bodies.count)
+        check_room(self.path, SPARE_BYTES + FRAME_BYTES * bodies.count)
         shown = np.flatnonzero((bodies.status != REMOVED) & (bodies.shape != PLANE))
         n, before = len(shown), len(root["Points"])
         frame = int(steps.attrs["NSteps"])

@@ -141,4 +141,6 @@ def test_a_disk_that_fills_up_stops_the_run_and_leaves_what_was_written(tmp_path
         assert file["VTKHDF/Steps"].attrs["NSteps"] == 4
     with pytest.raises(OSError, match="only 1.0 MB left"):
         simulation.run(until=0.2, save=tmp_path / "none.vtkhdf")
-    assert not (tmp_path / "none.vtkhdf").exists()
+    with pytest.raises(OSError, match="only 1.0 MB left"):
+        simulation.save(tmp_path / "state.h5")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["full.vtkhdf"]
