@@ -6,8 +6,11 @@ Everything is checked here, before the first number is stored: a refused call le
 import numpy as np
 
 from gravel import checks, materials, shapes
+from gravel.geometry import add_geometry
+from gravel.rotations import multiply, rotate
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, Bodies
 
+SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHull", "Plane", "Compound", "Clump", "Mesh", "HeightField")
 GROUPS = 32  # collision groups of a scene, one bit each
 
 
@@ -22,6 +25,7 @@ class Scene:
     def __init__(self, gravity=(0.0, 0.0, -9.81)):
         self.gravity = checks.array("gravity", gravity, (3,))
         self.bodies = Bodies()
+        self.geometries = []
         self.materials = []
         self.pairs = {}  # (i, j), i <= j -> explicit contact values
         self.motions = {}  # body -> motion
@@ -73,12 +77,14 @@ class Scene:
     ):
         """Add N bodies of one kind of shape and return their ids (N,).
 
-        ``positions`` (N, 3) m; ``quaternions`` (N, 4) w x y z; ``velocities`` (N, 3) m/s and ``angular_velocities``
-        (N, 3) rad/s in the world frame. Masses come from the material's density unless ``masses`` (N,) in kg, and
+        ``positions`` (N, 3) m and ``quaternions`` (N, 4) w x y z place the coordinates in which the shape is given; a body
+        that can move is kept at its centre of mass, along its principal axes (the same for all but hulls, meshes, compounds
+        and clumps; see their ``mass_frame``). ``velocities`` (N, 3) m/s, of the centre of mass, and ``angular_velocities``
+        (N, 3) rad/s are in the world frame. Masses come from the material's density unless ``masses`` (N,) in kg, and
         ``inertias`` (N, 3), principal moments about the body axes in kg m2, are given. ``fixed`` bodies never move;
         bodies with a ``motion`` follow it. Bodies of a ``group`` collide with all groups that ``ignore`` does not name.
         """
-        block, motion = body_block(
+        block, geometry = body_block(
             shape,
             positions,
             materials.Material() if material is None else material,
@@ -92,6 +98,7 @@ class Scene:
             motion,
         )
         block["tag"][:, MATERIAL] = self.material_index(materials.Material() if material is None else material)
+        block["geometry"][:] = add_geometry(self.geometries, geometry)
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
@@ -137,7 +144,7 @@ class Scene:
 
 
 def body_block(shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion):
-    """The checked fields of N new bodies, by name, and their motion."""
+    """The checked fields of N new bodies, by name, and their geometry, if they have one."""
     _check_shape(shape)
     if not isinstance(material, materials.Material):
         raise TypeError(f"material must be a Material, not {material!r}")
@@ -155,20 +162,27 @@ def body_block(shape, positions, material, quaternions, velocities, angular_velo
         if movable:
             raise ValueError("a Plane has no mass: add it with fixed=True or with a motion")
         positions += shape.offset * shape.normal
+    quaternions = unit_quaternions(quaternions, n)
+    if movable and shape.mass_frame is not None:
+        centre, axes = shape.mass_frame
+        positions += rotate(quaternions, shape.rows(n)[:, :1] * centre)
+        quaternions = multiply(quaternions, axes)
+    geometry, sizes = shape.geometry(movable), shape.rows(n)
     block = {
         "position": positions,
-        "quaternion": unit_quaternions(quaternions, n),
+        "quaternion": quaternions,
         "velocity": np.zeros((n, 8)),
         "inverse_mass": _inverse_masses(shape, n, material, masses, inertias, movable),
-        "extent": np.column_stack([shape.rows(n), shape.bounding_radii(n)]),
+        "extent": np.column_stack([sizes, shape.bounding_radii(n) if geometry is None else sizes[:, 0] * geometry.radius]),
         "tag": np.tile([shape.KIND, 0, group, MOVABLE if movable else IMMOVABLE], (n, 1)),
+        "geometry": np.zeros(n, np.int32),
     }
     for name, given, columns in (("velocities", velocities, slice(0, 3)), ("angular_velocities", angular_velocities, slice(4, 7))):
         if given is not None:
             if not movable:
                 raise ValueError(f"{name} cannot be given to bodies that are fixed or have a motion")
             block["velocity"][:, columns] = checks.array(name, given, (n, 3))
-    return block, motion
+    return block, geometry
 
 
 def _inverse_masses(shape, n, material, masses, inertias, movable):
@@ -204,8 +218,8 @@ def unit_quaternions(given, n):
 
 
 def _check_shape(shape):
-    if not isinstance(shape, shapes.SHAPES):
-        raise TypeError(f"shape must be one of {', '.join(s.__name__ for s in shapes.SHAPES)}, not {shape!r}")
+    if not hasattr(shape, "KIND"):
+        raise TypeError(f"shape must be one of {', '.join(SHAPES)}, not {shape!r}")
 
 
 def _check_group(name, group):

@@ -18,6 +18,7 @@ from gravel.cpu.blocks import Scalars
 from gravel.cpu.bounds import Margin
 from gravel.cpu.engine import Engine, make_rules
 from gravel.cpu.threads import use_threads
+from gravel.geometry import add_geometry
 from gravel.materials import Material, pair_table
 from gravel.motion import pose_at
 from gravel.rotations import conjugate, multiply, to_rotation_vector
@@ -113,6 +114,7 @@ class Simulation:
         real = np.float32 if precision == "single" else np.float64
         self.bodies = scene.bodies.copy(real)
         self.world = _world(bounds, self.bodies)
+        self.geometries = list(scene.geometries)
         self.gravity = scene.gravity.copy()
         self.materials, self.pairs, self.ignored = (
             list(scene.materials),
@@ -312,12 +314,13 @@ class Simulation:
     ):
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
         material = Material() if material is None else material
-        block, motion = body_block(
+        block, geometry = body_block(
             shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
         )
         if material not in self.materials:
             self.materials.append(material)
         block["tag"][:, MATERIAL] = self.materials.index(material)
+        block["geometry"][:] = add_geometry(self.geometries, geometry)
         ids = self.bodies.append(block)
         if motion is not None:
             for b in ids.tolist():

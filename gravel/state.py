@@ -28,6 +28,7 @@ FIELDS = (
     Field("inverse_mass", (4,), "f8", "1/kg, 1/(kg m2)", "body, principal moments", "once"),
     Field("extent", (4,), "f8", "m", "body: size of the shape, bounding radius", "once"),
     Field("tag", (4,), "i4", "shape, material, group, status", "-", "step"),
+    Field("geometry", (), "i4", "number in the scene's geometries, or -1", "-", "once"),
 )
 SHAPE, MATERIAL, GROUP, STATUS = range(4)  # columns of a tag; fields that are read together lie together
 

@@ -8,16 +8,19 @@ import runpy
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-PLAIN = {"checks", "shapes", "materials", "motion", "rotations", "state"}
+PLAIN = {"checks", "shapes", "geometry", "materials", "motion", "rotations", "state"}
 ALLOWED = {
     "checks": set(),
     "rotations": set(),
     "state": set(),
     "shapes": {"checks"},
+    "geometry": set(),
+    "polyhedra": {"checks", "shapes", "geometry", "rotations"},
+    "compounds": {"checks", "shapes", "geometry", "polyhedra", "rotations"},
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
     "scene": PLAIN,
-    "cpu": {"shapes", "state", "cpu"},
+    "cpu": {"shapes", "geometry", "state", "cpu"},
     "solvers": {"checks", "cpu"},
     "problem": {"checks", "cpu"},
     "contacts": PLAIN | {"scene", "cpu"},
