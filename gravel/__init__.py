@@ -5,13 +5,15 @@
 """
 
 from gravel.batches import contact_batches, count_contacts
+from gravel.compounds import Clump, Compound
 from gravel.contacts import ContactTable, find_contacts
 from gravel.io.fclib import load_fclib
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
+from gravel.polyhedra import ConvexHull, HeightField, Mesh
 from gravel.problem import ConeProblem, Solution
 from gravel.scene import Scene
-from gravel.shapes import Box, Plane, Sphere
+from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 
@@ -21,12 +23,21 @@ __all__ = [
     "APGD",
     "BarzilaiBorwein",
     "Box",
+    "Capsule",
+    "Clump",
+    "Compound",
+    "Cone",
     "ConeProblem",
     "ConstantVelocity",
     "ContactTable",
+    "ConvexHull",
+    "Cylinder",
+    "Ellipsoid",
     "GaussSeidel",
+    "HeightField",
     "Jacobi",
     "Material",
+    "Mesh",
     "Oscillation",
     "PAPER_SCHEME",
     "Plane",
