@@ -7,7 +7,7 @@ import numpy as np
 from gravel import checks
 from gravel.cpu.blocks import COHESION, FRICTION, Scalars
 from gravel.cpu.bounds import Margin
-from gravel.cpu.engine import Engine, make_rules
+from gravel.cpu.engine import ELLIPSOID_METHODS, Engine, make_rules
 from gravel.cpu.threads import largest_thread_count, use_threads
 from gravel.materials import Material, pair_table
 from gravel.scene import Scene
@@ -84,20 +84,34 @@ class ContactTable:
         )
 
 
-def find_contacts(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, precision="double", threads=None):
+def find_contacts(
+    shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, precision="double", threads=None, ellipsoid_method="direct"
+):
     """Contacts of N bodies of one kind of shape, without a simulation: a ``ContactTable``.
 
-    ``shapes``: one shape, with sizes for one or for N bodies; ``margin`` m: gaps up to it count as contacts.
+    ``shapes``: one shape, with sizes for one or for N bodies; ``margin`` m: gaps up to it count as contacts;
+    ``ellipsoid_method`` "direct", or "method-1" and "method-2" of paper 002: the same contacts, at another speed.
     """
-    engine = detect(shapes, positions, quaternions, broad_phase, margin, precision, threads)
+    engine = detect(shapes, positions, quaternions, broad_phase, margin, precision, threads, ellipsoid_method=ellipsoid_method)
     return ContactTable.of_detection(engine)
 
 
-def detect(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, precision="double", threads=None, engine=None):
+def detect(
+    shapes,
+    positions,
+    quaternions=None,
+    broad_phase="grid",
+    margin=0.0,
+    precision="double",
+    threads=None,
+    engine=None,
+    ellipsoid_method="direct",
+):
     """Run the detection stages alone and return the engine that holds the contacts; a given engine is used again."""
     margin = checks.number("margin", margin, minimum=0.0)
-    checks.choice("broad_phase", broad_phase, ("grid", "brute"))
+    checks.choice("broad_phase", broad_phase, ("grid", "bvh", "sap", "brute"))
     checks.choice("precision", precision, ("single", "double"))
+    checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
     use_threads(checked_threads(threads))
     real = np.float32 if precision == "single" else np.float64
     if engine is None:
@@ -105,7 +119,8 @@ def detect(shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, 
         scene.add_bodies(shapes, positions, quaternions=quaternions)
         engine = Engine(real, broad_phase)
         engine.detected = scene.bodies.copy(real)
-    engine.find_bounds(engine.detected, detection_rules(margin))
+        engine.detection_rules = detection_rules(margin, scene.geometries, ellipsoid_method)
+    engine.find_bounds(engine.detected, engine.detection_rules)
     engine.find_pairs()
     engine.find_contacts()
     return engine
@@ -119,7 +134,8 @@ def checked_threads(n):
     return n
 
 
-def detection_rules(margin):
+def detection_rules(margin, geometries=(), ellipsoid_method="direct"):
     """The engine's rules for detection alone: nothing moves, nobody ignores anybody."""
     ignored, scalars = np.zeros((32, 32), bool), Scalars(0.0, 0.0, 0.0, 0.0)
-    return make_rules(0.0, np.zeros(3), pair_table([Material()], {}), ignored, Margin(margin, 0.0), scalars, 0.0)
+    table, margin = pair_table([Material()], {}), Margin(margin, 0.0)
+    return make_rules(0.0, np.zeros(3), table, ignored, margin, geometries, ellipsoid_method, scalars, 0.0)

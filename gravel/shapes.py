@@ -13,7 +13,7 @@ import numpy as np
 from gravel import checks
 
 # Kinds. Of two bodies, the one with the lower kind comes first in the table of pair functions.
-SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE, BOX, HULL, PLANE, COMPOUND, MESH = range(10)
+SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE, BOX, HULL, COMPOUND, MESH, PLANE = range(10)
 
 
 class Simple:

@@ -196,7 +196,15 @@ class Simulation:
                 threshold = 5 * self.dt * float(np.linalg.norm(self.gravity))
             scalars = Scalars(float(self.friction == "coulomb"), self.dt, self.recovery, min(self.recovery_speed, 1e30))
             self._rules = make_rules(
-                self.dt, self.gravity, pair_table(self.materials, self.pairs), self.ignored, margin, scalars, threshold
+                self.dt,
+                self.gravity,
+                pair_table(self.materials, self.pairs),
+                self.ignored,
+                margin,
+                self.geometries,
+                "direct",
+                scalars,
+                threshold,
             )
         return self._rules
 

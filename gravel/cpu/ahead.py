@@ -23,8 +23,7 @@ started = set()  # features that this process has dealt with
 # What a kernel that does nothing must answer for the stages to go on.
 ANSWERS = {
     "find_pairs": 0,
-    "find_ball_contacts": 0,
-    "find_any_contacts": 0,
+    **{f"find_{family.name}_contacts": 0 for family in narrow.FAMILIES},
     "summarise": (0, 0.0),
     "bounce": 0,
     "plan_blocks": (1, 1),
@@ -52,6 +51,7 @@ def features_of(simulation):
     bodies, rules = simulation.bodies, simulation.rules
     words = [
         simulation.precision,
+        narrow.family_of(bodies).name,
         "balls" if engine.only_balls(bodies) else "any",
         "rolling" if rules.rolling else "plain",
         "bouncy" if rules.bouncy else "dead",
@@ -142,11 +142,18 @@ def _dry_step(features):
 
 def _tiny(features):
     """A scene of two bodies with these features."""
-    from gravel import Box, Material, Plane, Scene, Simulation, Sphere
+    from gravel import Box, Capsule, Ellipsoid, Material, Mesh, Plane, Scene, Simulation, Sphere
 
-    precision, shapes, rolling, bouncy, _ = features.split("-")
+    precision, family, shapes, rolling, bouncy, _ = features.split("-")
+    triangle = Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
+    still = {"ball": [], "ball_mesh": [triangle], "box": [], "ellipsoid": [], "any": [triangle]}[family]
+    moving = {"ball": Sphere(1.0), "ball_mesh": Sphere(1.0), "box": Box((1, 1, 1)), "ellipsoid": Ellipsoid((1, 1, 2))}.get(
+        family, Sphere(1.0) if shapes == "balls" else Capsule(1.0, 1.0)
+    )
     material = Material(rolling_friction=float(rolling == "rolling"), restitution=float(bouncy == "bouncy"))
     scene = Scene()
     scene.add_body(Plane(), material=material, fixed=True)
-    scene.add_body(Sphere(1.0) if shapes == "balls" else Box((1, 1, 1)), (0, 0, 5), material)
+    for shape in still:
+        scene.add_body(shape, material=material, fixed=True)
+    scene.add_body(moving, (0, 0, 5), material)
     return Simulation(scene, dt=1e-3, precision=precision)

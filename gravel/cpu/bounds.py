@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate, to_matrix
-from gravel.shapes import BOX, PLANE, SPHERE
+from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
 from gravel.state import MOVABLE, REMOVED, SHAPE, STATUS
 
 CHUNK = 4096
@@ -43,6 +43,7 @@ class BodyArrays(NamedTuple):
     inverse_mass: np.ndarray
     extent: np.ndarray
     tag: np.ndarray
+    geometry: np.ndarray
 
 
 class Arranged(NamedTuple):
@@ -56,7 +57,8 @@ class Arranged(NamedTuple):
     mass: np.ndarray  # (n, 2) real, inverse mass and, of a ball, inverse inertia
     velocity: np.ndarray  # (n + 1, 8) real; the last row is the dummy of padding lanes
     half: np.ndarray  # (n, 3) half extents of the axis-aligned box, with slack; empty where all movable bodies are balls
-    quaternion: np.ndarray  # (n, 4), of boxes; empty where there are none
+    quaternion: np.ndarray  # (n, 4), of what is neither ball nor plane; empty where there is nothing else
+    geometry: np.ndarray  # (n,) number of the geometry; empty where there is none
 
 
 @njit(**INNER)
@@ -97,12 +99,43 @@ def find_bounds(bodies, margin, step, reach, statistics):
 
 
 @njit(**INNER)
-def half_extents(i, shape, extent, quaternion):
+def half_of_cone(radius, height, x, y, z):
+    """Half extents of a cone whose axis is (x, y, z), even about its centre."""
+    tip, base = 0.75 * height, 0.25 * height
+    return (
+        max(tip * abs(x), base * abs(x) + radius * math.sqrt(max(1 - x * x, 0.0))),
+        max(tip * abs(y), base * abs(y) + radius * math.sqrt(max(1 - y * y, 0.0))),
+        max(tip * abs(z), base * abs(z) + radius * math.sqrt(max(1 - z * z, 0.0))),
+    )
+
+
+@njit(**INNER)
+def half_extents(i, shape, extent, quaternion, geometry, half):
     """Half extents of a body's axis-aligned box."""
-    if shape != BOX:
+    if shape in (SPHERE, PLANE):
         return extent[i, 3], extent[i, 3], extent[i, 3]
     m = to_matrix(quaternion[i])
     x, y, z = extent[i, 0], extent[i, 1], extent[i, 2]
+    if shape == ELLIPSOID:  # paper 002, eq. 12
+        return (
+            math.sqrt((m[0][0] * x) ** 2 + (m[0][1] * y) ** 2 + (m[0][2] * z) ** 2),
+            math.sqrt((m[1][0] * x) ** 2 + (m[1][1] * y) ** 2 + (m[1][2] * z) ** 2),
+            math.sqrt((m[2][0] * x) ** 2 + (m[2][1] * y) ** 2 + (m[2][2] * z) ** 2),
+        )
+    if shape == CONE:
+        return half_of_cone(x, y, m[0][2], m[1][2], m[2][2])
+    if shape in (CAPSULE, CYLINDER):
+        ax, ay, az = abs(m[0][2]), abs(m[1][2]), abs(m[2][2])
+        if shape == CAPSULE:
+            return x + y * ax, x + y * ay, x + y * az
+        return (
+            y * ax + x * math.sqrt(max(1 - ax * ax, 0.0)),
+            y * ay + x * math.sqrt(max(1 - ay * ay, 0.0)),
+            y * az + x * math.sqrt(max(1 - az * az, 0.0)),
+        )
+    if shape != BOX:
+        g, scale = geometry[i], x
+        x, y, z = scale * half[g, 0], scale * half[g, 1], scale * half[g, 2]
     return (
         abs(m[0][0]) * x + abs(m[0][1]) * y + abs(m[0][2]) * z,
         abs(m[1][0]) * x + abs(m[1][1]) * y + abs(m[1][2]) * z,
@@ -111,10 +144,11 @@ def half_extents(i, shape, extent, quaternion):
 
 
 @njit(**INNER)
-def arrange_chunk(chunk, order, keys, bodies, margin, step, reach, balls, arranged):
+def arrange_chunk(chunk, order, keys, bodies, half, margin, step, reach, balls, arranged):
     velocity, extent, tag, quaternion, mass = bodies.velocity, bodies.extent, bodies.tag, bodies.quaternion, bodies.inverse_mass
     to_key, to_reach, to_extent, to_tag, to_mass = arranged.key, arranged.reach, arranged.extent, arranged.tag, arranged.mass
-    to_velocity, to_half, to_quaternion = arranged.velocity, arranged.half, arranged.quaternion
+    to_velocity, to_half, to_quaternion, to_geometry = arranged.velocity, arranged.half, arranged.quaternion, arranged.geometry
+    geometry = bodies.geometry
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
         b = order[i]
         to_key[i] = keys[b]
@@ -131,19 +165,21 @@ def arrange_chunk(chunk, order, keys, bodies, margin, step, reach, balls, arrang
         if shape == PLANE:
             slack = slack_of(margin, step, extent[b, 3], velocity, b, tag[b, STATUS], shape)
             to_extent[i, 0], to_extent[i, 1], to_extent[i, 2] = rotate(to_matrix(quaternion[b]), extent[b, 0], extent[b, 1], extent[b, 2])
-        elif shape == BOX:
+        elif shape != SPHERE:
             for k in range(4):
                 to_quaternion[i, k] = quaternion[b, k]
+        if to_geometry.size > 0:
+            to_geometry[i] = geometry[b]
         to_extent[i, 3] = slack
         if not balls:
-            x, y, z = half_extents(b, shape, extent, quaternion)
+            x, y, z = half_extents(b, shape, extent, quaternion, geometry, half)
             to_half[i, 0], to_half[i, 1], to_half[i, 2] = x + slack, y + slack, z + slack
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def arrange(order, keys, bodies, margin, step, reach, balls, arranged):
+def arrange(order, keys, bodies, half, margin, step, reach, balls, arranged):
     """Gather the bodies into the order of the broad phase."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        arrange_chunk(np.int64(chunk), order, keys, bodies, margin, step, reach, balls, arranged)
+        arrange_chunk(np.int64(chunk), order, keys, bodies, half, margin, step, reach, balls, arranged)
     for k in range(8):
         arranged.velocity[order.size, k] = 0

@@ -24,7 +24,6 @@ that proves the pair farther apart than ``limit``: quicker than either.
 
 import math
 
-import numpy as np
 from numba import njit
 
 from gravel.cpu.assemble import tangents
@@ -234,19 +233,17 @@ def separated(size_a, quaternion_a, size_b, quaternion_b, cx, cy, cz):
 
 
 @njit(**INNER)
-def swollen_and_separated(size_a, quaternion_a, size_b, quaternion_b, cx, cy, cz, limit, scratch):
-    """ChM for ellipsoids that hold all points within half the limit of the given ones."""
-    grow_a = 1.0 + 0.5 * limit / min(size_a[0], size_a[1], size_a[2])
-    grow_b = 1.0 + 0.5 * limit / min(size_b[0], size_b[1], size_b[2])
-    for k in range(3):
-        scratch[0, k], scratch[1, k] = grow_a * size_a[k], grow_b * size_b[k]
-    return separated(scratch[0], quaternion_a, scratch[1], quaternion_b, cx, cy, cz)
+def swollen(size, limit):
+    """Radii of a similar ellipsoid that holds all points within half the limit of the given one."""
+    grow = 1.0 + 0.5 * limit / min(size[0], size[1], size[2])
+    return grow * size[0], grow * size[1], grow * size[2]
 
 
 @njit(**INNER)
 def ellipsoid_ellipsoid(size_a, quaternion_a, size_b, quaternion_b, cx, cy, cz, limit, method):
-    """(n, point from the centre of a, gap); the gap is above the limit where there is no contact."""
-    if method == METHOD_2 and swollen_and_separated(size_a, quaternion_a, size_b, quaternion_b, cx, cy, cz, limit, np.empty((2, 3))):
+    """(n, point from the centre of a, gap); the gap is above the limit where there is no contact. Sizes and quaternions are
+    tuples."""
+    if method == METHOD_2 and separated(swollen(size_a, limit), quaternion_a, swollen(size_b, limit), quaternion_b, cx, cy, cz):
         return 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, math.inf
     stop = math.inf if method == METHOD_1 else limit
     nx, ny, nz, g = optimise(size_a, quaternion_a, size_b, quaternion_b, cx, cy, cz, stop)

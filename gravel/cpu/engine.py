@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.cpu import assemble, bounds, brute, grid, impacts, integrate, match, narrow, tiles
+from gravel.cpu import assemble, bounds, brute, bvh, grid, impacts, integrate, match, narrow, pairs, sap, tiles
 from gravel.cpu.block_problem import BlockProblem
 from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
 from gravel.cpu.joint_rows import no_rows
-from gravel.shapes import BOX, SPHERE
+from gravel.geometry import library_of
+from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, REMOVED, STATUS
+
+ELLIPSOID_METHODS = ("direct", "method-1", "method-2")  # in the order of ``ellipsoids``
 
 
 class Rules(NamedTuple):
@@ -24,16 +27,18 @@ class Rules(NamedTuple):
     table: np.ndarray  # (materials, materials, 5) contact values
     ignored: np.ndarray  # (groups, groups)
     margin: bounds.Margin
+    shapes: pairs.Shapes  # geometries that bodies refer to
     scalars: Scalars
     threshold: float  # speed below which nothing bounces, m/s
     rolling: bool  # whether any pair of materials has rolling or spinning friction
     bouncy: bool  # whether any has restitution
 
 
-def make_rules(step, gravity, table, ignored, margin, scalars, threshold):
+def make_rules(step, gravity, table, ignored, margin, geometries, ellipsoid_method, scalars, threshold):
     rolling = bool(np.any(table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0))
     bouncy = bool(np.any(table[..., impacts.RESTITUTION_COLUMN] > 0))
-    return Rules(step, gravity, table, ignored, margin, scalars, threshold, rolling, bouncy)
+    shapes = pairs.shapes_of(library_of(geometries), ELLIPSOID_METHODS.index(ellipsoid_method))
+    return Rules(step, gravity, table, ignored, margin, shapes, scalars, threshold, rolling, bouncy)
 
 
 def tile_size(n):
@@ -55,6 +60,7 @@ class Engine:
         self.kinds = None  # of the bodies' shapes
         self.no_joint_impulse = np.empty(0, real)
         self.pair_capacity = 0
+        self.many = 8  # contacts allowed for of a pair with a mesh or a compound
         self.memory = self._memory(0, 0, False)
         self.contact_total = 0
 
@@ -89,7 +95,9 @@ class Engine:
         if self.kinds != (id(bodies), n):
             self.kinds = id(bodies), n
             self.balls = only_balls(bodies)
-            self.boxes = bool(np.any(bodies.shape == BOX))
+            self.turned = bool(np.any((bodies.shape != SPHERE) & (bodies.shape != PLANE)))
+            self.shared = bool(np.any(bodies.geometry >= 0))
+            self.family = narrow.family_of(bodies)
         self.tile_size = tile_size(n)
         self.reach = self._buffer("reach", n, (4,), "f8")
         self.statistics = self._kept("statistics", chunks, lambda: self._statistics(chunks))
@@ -112,13 +120,21 @@ class Engine:
             self.cell_start = self._buffer("cell_start", grid.most_cells(n) + 1, dtype="i4")
             grid.sort_into_cells(self.reach, self.bodies.tag, self.statistics, cells, keys, order, spare, self.cell_start)
             count = int(cells.count[1])
+        elif self.broad_phase_name == "bvh":
+            spare = self._buffer("spare", n, dtype="i4")
+            self.in_tree, count = bvh.sort_along_curve(self.reach, self.bodies.tag, keys, order, spare)
+            self.tree = self._buffer("tree", bvh.tree_rows(self.in_tree), (6,), "f8")
+        elif self.broad_phase_name == "sap":
+            spare, self.line = self._buffer("spare", n, dtype="i4"), self._buffer("line", 3, dtype="f8")
+            self.swept, count = sap.sort_along_axis(self.reach, self.bodies.tag, self.statistics, keys, order, spare, self.line)
         else:
             alive = np.flatnonzero(self.bodies.tag[:, STATUS] != REMOVED)
             count = len(alive)
             order[:count] = alive
         self.order = self._kept("order", (n, count), lambda: order[:count])
-        self.arranged = self._kept("arranged", (n, count, self.balls, self.boxes), lambda: self._arranged(count))
-        bounds.arrange(self.order, keys, self.bodies, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
+        self.arranged = self._kept("arranged", (n, count, self.balls, self.turned, self.shared), lambda: self._arranged(count))
+        half = self.rules.shapes.half
+        bounds.arrange(self.order, keys, self.bodies, half, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
 
     def list_pairs(self, fits=None):
         """Fill ``pairs``. ``fits(pairs, room)``, where given, may say that so many are too many: then this returns False."""
@@ -141,6 +157,10 @@ class Engine:
         rest = self.rules.ignored, self.tile_size, capacity, self.balls, self.pairs
         if self.broad_phase_name == "grid":
             return grid.find_pairs(self.arranged, self.cells, self.cell_start, *rest)
+        if self.broad_phase_name == "bvh":
+            return bvh.find_pairs(self.arranged, self.in_tree, self.tree, *rest)
+        if self.broad_phase_name == "sap":
+            return sap.find_pairs(self.arranged, self.swept, self.line, *rest)
         return brute.find_all_pairs(self.arranged, *rest)
 
     def _pairs(self, room, tile_count):
@@ -172,20 +192,29 @@ class Engine:
             buffer("arranged_mass", n, (2,)),
             buffer("velocity", n + 1, (8,)),
             buffer("half", 0 if self.balls else n, (3,), "f8"),
-            buffer("arranged_quaternion", n if self.boxes else 0, (4,), "f8"),
+            buffer("arranged_quaternion", n if self.turned else 0, (4,), "f8"),
+            buffer("arranged_geometry", n if self.shared else 0, dtype="i4"),
         )
 
     def find_contacts(self):
-        kernel = narrow.find_ball_contacts if self.balls else narrow.find_any_contacts
-        n, tile_count = len(self.order), len(self.pairs.count)
+        rules, n, tile_count = self.rules, len(self.order), len(self.pairs.count)
         room = max(len(self.buffers.get("contact_a", ())), 1024)
         contacts = self.contacts = self.problem = None  # what the last step has found is not needed any more
+        library = self.family.library(rules.shapes)
         while True:
             contacts = self._kept("contacts", (room, tile_count, n), lambda: self._contacts(room, tile_count, n))  # noqa: B023
-            bound = int(kernel(self.pairs, self.pair_capacity, self.arranged, self.tile_size, self.rules.margin, self.rules.step, contacts))
-            if bound <= room:
+            bound = int(
+                self.family.kernel(
+                    self.pairs, self.pair_capacity, self.arranged, library, self.many, self.tile_size, rules.margin, rules.step, contacts
+                )
+            )
+            if 0 <= bound <= room:
                 break
-            contacts, room = None, bound + bound // 8
+            contacts = None
+            if bound < 0:
+                self.many *= 2
+            else:
+                room = bound + bound // 8
         self.contacts, self.contact_room = contacts, bound
         self.contact_total, self.penetration = match.summarise(contacts.start, contacts.count, contacts.gap)
 

@@ -35,10 +35,12 @@ class Work(NamedTuple):
     faces: np.ndarray  # (MOST_FACES, 3) corners; the first is NONE where the face is gone
     planes: np.ndarray  # (MOST_FACES, 4) outward normal, distance from the origin
     edges: np.ndarray  # (MOST_FACES, 2)
-    polygons: np.ndarray  # (4, 64, 3)
-    rows: np.ndarray  # (many, 7) contacts of a mesh before they are thinned out
-    names: np.ndarray  # (many,)
-    sizes: np.ndarray  # (2, 4) sizes and turns of children
+    polygons: np.ndarray  # (3, 64, 3)
+    stack: np.ndarray  # (128,) nodes of a mesh's tree
+    found: np.ndarray  # (1024,) triangles
+    rows: np.ndarray  # (512 + 64, 7) contacts with a mesh before they are thinned out
+    names: np.ndarray  # (512,)
+    sizes: np.ndarray  # (2, 3) of children of compounds
     turns: np.ndarray  # (2, 4)
 
 
@@ -52,10 +54,12 @@ def make_work():
         np.empty((MOST_FACES, 3), np.int32),
         np.empty((MOST_FACES, 4)),
         np.empty((MOST_FACES, 2), np.int32),
-        np.empty((4, 64, 3)),
-        np.empty((512, 10)),
-        np.empty((512, 4), np.int32),
-        np.empty((2, 4)),
+        np.empty((3, 64, 3)),
+        np.empty(128, np.int64),
+        np.empty(1024, np.int64),
+        np.empty((512 + 64, 7)),
+        np.empty(512, np.int32),
+        np.empty((2, 3)),
         np.empty((2, 4)),
     )
 

@@ -15,7 +15,6 @@ from gravel.cpu.pair_geometry import write_contact
 from gravel.cpu.support import core_radius, support, support_face
 from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross, rotate, rotate_back
-from gravel.shapes import HULL
 
 SECTORS = 8
 ALONE = 255  # name of a contact that is its pair's only one
@@ -232,7 +231,7 @@ def not_shown(out, count, gap, size, limit):
     least = math.inf
     for k in range(count):
         least = min(least, out[k, 6])
-    return least > gap + min(0.1 * (limit - gap), 1e-4 * size)
+    return least > gap + min(0.1 * (limit - gap), 1e-5 * size)
 
 
 @njit(**INNER)
@@ -285,7 +284,7 @@ def convex_plane(a, m, normal, dx, dy, dz, size, limit, hulls, work, out, featur
     nx, ny, nz = -normal[0], -normal[1], -normal[2]
     radius, count, polygon, vertices = core_radius(a), 0, work.polygons[0], hulls.vertices
     base = dx * nx + dy * ny + dz * nz - radius
-    hull = a.kind == HULL  # all its vertices are tried: the plane may touch several faces
+    hull = a.j > a.i  # all vertices of a hull, or of a mesh, are tried: the plane may touch several faces
     corners = a.j - a.i if hull else face_of(polygon, a, m, 0.0, 0.0, 0.0, nx, ny, nz, hulls)
     for k in range(corners):
         if hull:
@@ -293,7 +292,9 @@ def convex_plane(a, m, normal, dx, dy, dz, size, limit, hulls, work, out, featur
         else:
             x, y, z = polygon[k, 0], polygon[k, 1], polygon[k, 2]
         gap = base - (x * nx + y * ny + z * nz)
-        if gap <= limit and count < out.shape[0] - 1:
+        if gap <= limit:
+            if count == out.shape[0] - 1:
+                count = thin_out(out, feature, count, m, 0)
             shift = radius + 0.5 * gap
             count = write_contact(out, feature, count, 0, nx, ny, nz, x + shift * nx, y + shift * ny, z + shift * nz, gap)
     lx, ly, lz = rotate_back(m, nx, ny, nz)

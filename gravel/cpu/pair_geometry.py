@@ -69,6 +69,19 @@ def sphere_box(radius, half, quaternion, dx, dy, dz, out, feature):
 
 
 @njit(nogil=True, error_model="numpy")
+def ellipsoid_plane(radii, quaternion, normal, dx, dy, dz, out, feature):
+    """The point of the ellipsoid whose normal is the plane's: R^2 n / |R n| in its own frame (paper 002, eq. A-13)."""
+    m, nx, ny, nz = to_matrix(quaternion), normal[0], normal[1], normal[2]
+    x, y, z = rotate_back(m, -nx, -ny, -nz)
+    x, y, z = radii[0] * x, radii[1] * y, radii[2] * z
+    height = math.sqrt(x * x + y * y + z * z)
+    x, y, z = rotate(m, radii[0] * x / height, radii[1] * y / height, radii[2] * z / height)
+    gap = -(dx * nx + dy * ny + dz * nz) - height
+    shift = -0.5 * gap
+    return write_contact(out, feature, 0, 0, -nx, -ny, -nz, x + shift * nx, y + shift * ny, z + shift * nz, gap)
+
+
+@njit(nogil=True, error_model="numpy")
 def box_plane(half, quaternion, normal, dx, dy, dz, limit, out, feature):
     """The corners of the box near the plane."""
     m = to_matrix(quaternion)

@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 
 from gravel.cpu.threads import INNER
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, MESH, SPHERE
+from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, PLANE, SPHERE
 
-TRIANGLE = MESH + 1  # a kind of its own for one triangle of a mesh
+TRIANGLE = PLANE + 1  # a kind of its own for one triangle of a mesh
 CORNERS = 8  # of the polygon that stands for a round face
 FEW = 24  # vertices of a hull that are looked through one by one
 
@@ -33,6 +33,7 @@ class Solid(NamedTuple):
 class Hulls(NamedTuple):
     """What the library holds of hulls (and the vertices of meshes)."""
 
+    first_vertex: np.ndarray  # of each geometry
     vertices: np.ndarray  # (v, 3)
     links: np.ndarray  # links[k] to links[k + 1]: where in ``links`` the neighbours of vertex k are
     first_face: np.ndarray
@@ -45,7 +46,16 @@ def hulls_of(library):
     """The hulls of a library."""
     starts = library.neighbour_start + np.int32(len(library.neighbour_start))
     links = np.concatenate([starts, library.neighbours]).astype(np.int32)
-    return Hulls(library.vertices, links, library.first_face, library.face_start, library.face_corners, library.face_normals)
+    faces = library.first_face, library.face_start, library.face_corners, library.face_normals
+    return Hulls(library.first_vertex, library.vertices, links, *faces)
+
+
+@njit(**INNER)
+def solid_of(kind, size, geometry, hulls):
+    """The solid of a shape that is convex."""
+    if kind == HULL:
+        return Solid(kind, size[0], size[1], size[2], hulls.first_vertex[geometry], hulls.first_vertex[geometry + 1], geometry)
+    return Solid(kind, size[0], size[1], size[2], np.int64(0), np.int64(0), np.int64(0))
 
 
 @njit(**INNER)
@@ -99,7 +109,7 @@ def support(solid, vertices, links, x, y, z):
         return scale * solid.x * px, scale * solid.y * py, scale * solid.z * pz
     if kind == CAPSULE:
         return 0.0, 0.0, math.copysign(solid.y, z)
-    if kind == CYLINDER or kind == CONE:
+    if kind in (CYLINDER, CONE):
         across = math.sqrt(x * x + y * y)
         sx, sy = (solid.x * x / across, solid.x * y / across) if across > 0.0 else (solid.x, 0.0)
         if kind == CYLINDER:
