@@ -152,7 +152,7 @@ def _item(name, item):
     if not isinstance(item, (tuple, list)) or not 1 <= len(item) <= 3:
         raise TypeError(f"{name} {ITEM}, not {item!r:.80}")
     shape, position, quaternion = (*item, *(np.zeros(3), IDENTITY)[len(item) - 1 :])
-    if not hasattr(shape, "KIND"):
+    if isinstance(shape, type) or not hasattr(shape, "KIND"):
         raise TypeError(f"{name} {ITEM}, not with {shape!r:.80} as its shape")
     if shape.KIND in (PLANE, MESH):
         raise ValueError(f"{name} must be a convex shape or a compound of such, not a {type(shape).__name__}, which cannot be a child")

@@ -12,7 +12,7 @@ from gravel.compounds import children_of
 from gravel.decompose import distances
 from gravel.geometry import LEAF, NONE, library_of
 from gravel.polyhedra import mass_properties, principal, winding_number
-from gravel.rotations import from_rotation_vector, multiply, rotate
+from gravel.rotations import conjugate, from_rotation_vector, multiply, rotate
 
 NAN, INF = float("nan"), float("inf")
 CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
@@ -304,8 +304,11 @@ def test_sliver_between_triangles_is_bridged():
     shape = gv.Mesh(vertices, split)
     geometry = shape.geometry(False)
     assert shape.closed and shape.volumes(1)[0] == pytest.approx(1 / 6)
-    assert len(geometry.triangles) == 5 and (geometry.adjacent != NONE).all()
-    assert np.isfinite(geometry.normals).all()
+    assert len(geometry.triangles) == 5 and np.isfinite(geometry.normals).all()
+    named = {frozenset(triangle.tolist()): t for t, triangle in enumerate(geometry.triangles)}
+    bottom, left, right = (named[frozenset(corners)] for corners in ((0, 2, 1), (0, 4, 3), (4, 1, 3)))
+    assert bottom in geometry.adjacent[left] and bottom in geometry.adjacent[right]
+    assert (geometry.adjacent != NONE).all() and {left, right} & set(geometry.adjacent[bottom].tolist())
 
 
 def test_open_mesh_has_two_sides_and_no_mass():
@@ -507,9 +510,11 @@ def test_turned_compound_against_trimesh(as_hull):
     for half, position, turn in places:
         corners = rotate(turn, CORNERS * half) + position
         meshes.append(trimesh.convex.convex_hull(corners))
-        shift = np.array([0.7, -0.4, 0.1])
-        hull = gv.ConvexHull((CORNERS * half + shift) / 2, scale=2.0)
-        items.append((hull, position - rotate(turn, shift), turn) if as_hull else (gv.Box(half), position, turn))
+        # the hull is given off its centre and turned (twist) in its own coordinates; its item's place undoes that
+        shift, twist = np.array([0.7, -0.4, 0.1]), from_rotation_vector([-0.3, 0.2, 0.5])
+        hull = gv.ConvexHull((rotate(twist, CORNERS * half) + shift) / 2, scale=2.0)
+        back = multiply(turn, conjugate(twist))
+        items.append((hull, position - rotate(back, shift), back) if as_hull else (gv.Box(half), position, turn))
     shape, mesh = gv.Compound(items), trimesh.util.concatenate(meshes)
     assert shape.volumes(1)[0] == pytest.approx(mesh.volume)
     assert np.allclose(shape.mass_frame[0], mesh.center_mass, atol=1e-12)
@@ -729,6 +734,7 @@ def with_value(array, index, value):
         (lambda: gv.Compound(gv.Sphere(1)), ("Compound items", "list"), TypeError),
         (lambda: gv.Compound([gv.Sphere(1)]), ("items[0]", "(shape, position, quaternion)"), TypeError),
         (lambda: gv.Compound([(1, (0, 0, 0))]), ("items[0]", "1"), TypeError),
+        (lambda: gv.Compound([(gv.Sphere, (0, 0, 0))]), ("items[0]", "Sphere"), TypeError),
         (lambda: gv.Compound([(gv.Sphere(1),), (gv.Plane(),)]), ("items[1]", "Plane"), ValueError),
         (lambda: gv.Compound([(gv.Mesh(V, T),)]), ("items[0]", "Mesh", "cannot be a child"), ValueError),
         (lambda: gv.Compound([(gv.HeightField(np.zeros((2, 2)), 1),)]), ("items[0]", "HeightField"), ValueError),
