@@ -91,7 +91,7 @@ class Clump(Composite):
     """Spheres joined rigidly: ``positions`` (K, 3) and ``radii`` (K,) or one for all, m, at ``scale`` (number or (N,)).
 
     Mass, centre and inertia are those of the union: what several spheres share counts once. Spheres apart are summed exactly; the
-    overlaps are integrated along ``samples`` x ``samples`` lines, which errs by less than 1e-4 of the overlaps with 512.
+    overlaps are integrated along ``samples`` x ``samples`` lines; with 512, volume and moments are right to about 1e-5.
     """
 
     positions: object
