@@ -32,7 +32,8 @@ BITS, AXIS_BITS = 29, 16  # of a place on the curve, and of one coordinate in it
 SIZE_WEIGHT = 2.0  # a difference in reach separates bodies as one so many times as long in place
 LARGE = 8.0  # times the mean reach
 HAIR = 2e-15  # relative: some roundings of a double
-SPREAD = 6.0  # mean deviations from the mean within which places are told apart
+SPREAD, ROUNDS = 6.0, 6  # mean deviations from the mean within which places are told apart; rounds to find them
+FINITE = 1e300  # what lies further away is out of this world
 
 
 def tree_rows(n):
@@ -55,28 +56,57 @@ leaf_room_of = njit(**INNER)(leaf_room)
 
 
 @njit(**INNER)
-def sums_of_chunk(chunk, reach, tag, middle, sums, low, high):
-    """Sum of |x - middle|, number, least and most of each coordinate x of the finite bodies; middle = -inf: the sum of x."""
+def sums_of_chunk(chunk, reach, tag, frame, sums, low, high):
+    """Of the coordinates x of the bodies within the frame: sums of x and of |x - mean|, least, most; and their number."""
     for k in range(4):
-        sums[chunk, k], low[chunk, k], high[chunk, k] = 0.0, math.inf, -math.inf
-    sums[chunk, 4] = 0.0
+        sums[chunk, k], sums[chunk, 4 + k], low[chunk, k], high[chunk, k] = 0.0, 0.0, math.inf, -math.inf
+    sums[chunk, 8] = 0.0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, reach.shape[0])):
-        x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
-        if tag[i, STATUS] == REMOVED or not (abs(x) < math.inf and abs(y) < math.inf and abs(z) < math.inf and r < math.inf):
-            continue
-        sums[chunk, 4] += 1.0
+        inside = tag[i, STATUS] != REMOVED
         for k in range(4):
-            v = reach[i, k]
-            sums[chunk, k] += v if middle[k] == -math.inf else abs(v - middle[k])
-            low[chunk, k], high[chunk, k] = min(low[chunk, k], v), max(high[chunk, k], v)
+            inside &= (reach[i, k] >= frame[0, k]) & (reach[i, k] <= frame[1, k])
+        if not inside:
+            continue
+        sums[chunk, 8] += 1.0
+        for k in range(4):
+            x = reach[i, k]
+            sums[chunk, k] += x
+            sums[chunk, 4 + k] += abs(x - frame[2, k])
+            low[chunk, k], high[chunk, k] = min(low[chunk, k], x), max(high[chunk, k], x)
 
 
 @njit(**INNER)
-def means(sums, result):
-    """result := the mean of what the chunks have summed up."""
-    number = max(sums[:, 4].sum(), 1.0)
+def narrow_frame(turn, sums, low, high, frame):
+    """The frame around the bodies that were summed up, within some mean deviations; True where it got much narrower. In the
+    first turn there is only the mean, from which bodies deviate."""
+    number, shrunk = max(sums[:, 8].sum(), 1.0), turn == 0
     for k in range(4):
-        result[k] = sums[:, k].sum() / number
+        if turn == 0:
+            frame[2, k] = sums[:, k].sum() / number
+            continue
+        lowest, highest = low[:, k].min(), high[:, k].max()
+        frame[3, k] = sums[:, 4 + k].sum() / number
+        frame[0, k] = max(lowest, frame[2, k] - SPREAD * frame[3, k])
+        frame[1, k] = min(highest, frame[2, k] + SPREAD * frame[3, k])
+        frame[2, k] = sums[:, k].sum() / number
+        shrunk |= frame[1, k] - frame[0, k] < 0.5 * (highest - lowest)
+    return shrunk
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy")
+def frame_of(reach, tag):
+    """The range in which most bodies lie, of x, y, z and reach: rows lowest, highest, mean, mean deviation."""
+    chunks = (reach.shape[0] + CHUNK - 1) // CHUNK
+    sums, low, high, frame = np.empty((chunks, 9)), np.empty((chunks, 4)), np.empty((chunks, 4)), np.zeros((4, 4))
+    frame[0], frame[1] = -FINITE, FINITE
+    if chunks == 0:
+        return np.zeros((4, 4))
+    for turn in range(ROUNDS):
+        for chunk in prange(chunks):
+            sums_of_chunk(np.int64(chunk), reach, tag, frame, sums, low, high)
+        if not narrow_frame(turn, sums, low, high, frame):
+            break
+    return frame
 
 
 @njit(**INNER)
@@ -137,22 +167,10 @@ def sort_along_curve(reach, tag, keys, order, spare):
     """Sort the bodies along the curve (``order``; ``keys``: their places); returns how many have an end, and how many are not
     removed."""
     chunks = (keys.size + CHUNK - 1) // CHUNK
-    sums, low, high = np.empty((chunks, 5)), np.empty((chunks, 4)), np.empty((chunks, 4))
-    middle, deviation = np.full(4, -math.inf), np.zeros(4)
-    for chunk in prange(chunks):
-        sums_of_chunk(np.int64(chunk), reach, tag, middle, sums, low, high)
-    means(sums, middle)
-    for chunk in prange(chunks):
-        sums_of_chunk(np.int64(chunk), reach, tag, middle, sums, low, high)
-    means(sums, deviation)
-    lowest, width, scale, top = np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(4, np.int64)
-    for k in range(4):
-        weight = SIZE_WEIGHT if k == 3 else 1.0
-        if chunks > 0:
-            lowest[k] = max(low[:, k].min(), middle[k] - SPREAD * deviation[k])
-            width[k] = max(weight * (min(high[:, k].max(), middle[k] + SPREAD * deviation[k]) - lowest[k]), 0.0)
+    frame = frame_of(reach, tag)
+    width, scale, top = frame[1] - frame[0], np.zeros(4), np.zeros(4, np.int64)
+    width[3] *= SIZE_WEIGHT
     sequence, table = np.empty(BITS, np.int64), np.empty((4, 2, 256), np.int64)
-    whole = width.copy()
     total = split_axes(width, BITS, sequence)
     spread_bits(sequence, total, table)
     for k in range(4):
@@ -160,10 +178,10 @@ def sort_along_curve(reach, tag, keys, order, spare):
         for bit in range(total):
             cells *= 2 if sequence[bit] == k else 1
         top[k] = cells - 1
-        scale[k] = cells / whole[k] * (SIZE_WEIGHT if k == 3 else 1.0) if cells > 1 else 0.0
+        scale[k] = cells / (frame[1, k] - frame[0, k]) if cells > 1 else 0.0
     count = np.zeros((chunks, 2), np.int64)
     for chunk in prange(chunks):
-        places_of_chunk(np.int64(chunk), reach, tag, lowest, scale, top, table, LARGE * middle[3], total, keys, count)
+        places_of_chunk(np.int64(chunk), reach, tag, frame[0], scale, top, table, LARGE * frame[2, 3], total, keys, count)
     radix_sort(keys, (2 << total) + 1, order, spare)
     return count[:, 0].sum(), count[:, 1].sum()
 

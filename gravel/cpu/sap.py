@@ -8,13 +8,11 @@ of N bodies a sweep meets about N^(2/3) of them. Ends are rounded to steps, whic
 the rounding keeps the order. Planes and the few bodies that are huge beside the rest come last and are tested by their shape.
 """
 
-import math
-
 import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.bounds import CHUNK
-from gravel.cpu.bvh import SPREAD, lower_end, means, near, sums_of_chunk, upper_end
+from gravel.cpu.bvh import frame_of, lower_end, near, upper_end
 from gravel.cpu.grid import biggest_in_cells, may_collide, may_touch_huge
 from gravel.cpu.sort import radix_sort
 from gravel.cpu.threads import INNER, PARALLEL
@@ -52,23 +50,13 @@ def sort_along_axis(reach, tag, statistics, keys, order, spare, line):
     """Choose the axis and its steps (``line``: axis, start, steps per m) and sort the bodies by their lower ends (``order``;
     ``keys``: their steps); returns how many are not huge, and how many are not removed."""
     chunks = (keys.size + CHUNK - 1) // CHUNK
-    sums, low, high = np.empty((chunks, 5)), np.empty((chunks, 4)), np.empty((chunks, 4))
-    middle, deviation = np.full(4, -math.inf), np.zeros(4)
-    for _ in range(2):
-        for chunk in prange(chunks):
-            sums_of_chunk(np.int64(chunk), reach, tag, middle, sums, low, high)
-        if middle[0] == -math.inf:
-            means(sums, middle)
-        else:
-            means(sums, deviation)
-    biggest, axis = biggest_in_cells(statistics), 0
+    frame, biggest = frame_of(reach, tag), biggest_in_cells(statistics)
+    axis = 0
     for k in range(1, 3):
-        axis = k if deviation[k] > deviation[axis] else axis
-    line[0], line[1], line[2] = axis, 0.0, 0.0
-    if chunks > 0:
-        line[1] = max(low[:, axis].min() - high[:, 3].max(), middle[axis] - SPREAD * deviation[axis] - deviation[3])
-        width = min(high[:, axis].max(), middle[axis] + SPREAD * deviation[axis] + deviation[3]) - line[1]
-        line[2] = STEPS / width if width > 0.0 else 0.0
+        axis = k if frame[3, k] > frame[3, axis] else axis
+    width = frame[1, axis] - frame[0, axis]
+    line[0], line[1] = axis, frame[0, axis] - frame[1, 3]
+    line[2] = STEPS / (width + frame[1, 3]) if width + frame[1, 3] > 0.0 else 0.0
     count = np.zeros((chunks, 2), np.int64)
     for chunk in prange(chunks):
         ends_of_chunk(np.int64(chunk), reach, tag, biggest, axis, line[1], line[2], keys, count)
