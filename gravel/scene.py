@@ -218,7 +218,7 @@ def unit_quaternions(given, n):
 
 
 def _check_shape(shape):
-    if not hasattr(shape, "KIND"):
+    if not hasattr(shape, "KIND") or isinstance(shape, type):
         raise TypeError(f"shape must be one of {', '.join(SHAPES)}, not {shape!r}")
 
 

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.cpu import assemble, bounds, brute, bvh, grid, impacts, integrate, match, narrow, pairs, sap, tiles
+from gravel.cpu import assemble, bounds, brute, bvh, grid, impacts, integrate, jobs, match, narrow, pairs, sap, tiles
 from gravel.cpu.block_problem import BlockProblem
 from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
 from gravel.cpu.joint_rows import no_rows
+from gravel.cpu.threads import Workers
 from gravel.geometry import library_of
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, REMOVED, STATUS
@@ -28,6 +29,7 @@ class Rules(NamedTuple):
     ignored: np.ndarray  # (groups, groups)
     margin: bounds.Margin
     shapes: pairs.Shapes  # geometries that bodies refer to
+    half: np.ndarray  # (g, 3) and their half extents
     scalars: Scalars
     threshold: float  # speed below which nothing bounces, m/s
     rolling: bool  # whether any pair of materials has rolling or spinning friction
@@ -37,8 +39,9 @@ class Rules(NamedTuple):
 def make_rules(step, gravity, table, ignored, margin, geometries, ellipsoid_method, scalars, threshold):
     rolling = bool(np.any(table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0))
     bouncy = bool(np.any(table[..., impacts.RESTITUTION_COLUMN] > 0))
-    shapes = pairs.shapes_of(library_of(geometries), ELLIPSOID_METHODS.index(ellipsoid_method))
-    return Rules(step, gravity, table, ignored, margin, shapes, scalars, threshold, rolling, bouncy)
+    library = library_of(geometries)
+    shapes = pairs.shapes_of(library, ELLIPSOID_METHODS.index(ellipsoid_method))
+    return Rules(step, gravity, table, ignored, margin, shapes, library.half, scalars, threshold, rolling, bouncy)
 
 
 def tile_size(n):
@@ -60,7 +63,9 @@ class Engine:
         self.kinds = None  # of the bodies' shapes
         self.no_joint_impulse = np.empty(0, real)
         self.pair_capacity = 0
-        self.many = 8  # contacts allowed for of a pair with a mesh or a compound
+        self.many = 8  # contacts allowed for of a shape with a mesh
+        self.job_capacity = 512
+        self.workers = Workers()
         self.memory = self._memory(0, 0, False)
         self.contact_total = 0
 
@@ -133,8 +138,8 @@ class Engine:
             order[:count] = alive
         self.order = self._kept("order", (n, count), lambda: order[:count])
         self.arranged = self._kept("arranged", (n, count, self.balls, self.turned, self.shared), lambda: self._arranged(count))
-        half = self.rules.shapes.half
-        bounds.arrange(self.order, keys, self.bodies, half, self.rules.margin, self.rules.step, self.reach, self.balls, self.arranged)
+        rules = self.rules
+        bounds.arrange(self.order, keys, self.bodies, rules.half, rules.margin, rules.step, self.reach, self.balls, self.arranged)
 
     def list_pairs(self, fits=None):
         """Fill ``pairs``. ``fits(pairs, room)``, where given, may say that so many are too many: then this returns False."""
@@ -197,26 +202,72 @@ class Engine:
         )
 
     def find_contacts(self):
-        rules, n, tile_count = self.rules, len(self.order), len(self.pairs.count)
-        room = max(len(self.buffers.get("contact_a", ())), 1024)
-        contacts = self.contacts = self.problem = None  # what the last step has found is not needed any more
+        self.contacts = self.problem = None  # what the last step has found is not needed any more
+        if self.family.name == "any":
+            self._find_by_jobs()
+        else:
+            self._find_by_family()
+        self.contact_total, self.penetration = match.summarise(self.contacts.start, self.contacts.count, self.contacts.gap)
+
+    def _contacts_with_room(self, room):
+        """Contacts with at least so much room."""
+        held, n, tile_count = len(self.buffers.get("contact_a", ())), len(self.order), len(self.pairs.count)
+        room = max(held, 1024) if room <= max(held, 1024) else room + room // 8
+        return self._kept("contacts", (room, tile_count, n), lambda: self._contacts(room, tile_count, n))
+
+    def _find_by_family(self):
+        """In one pass: the family's table holds all pairs."""
+        rules, room = self.rules, 0
         library = self.family.library(rules.shapes)
         while True:
-            contacts = self._kept("contacts", (room, tile_count, n), lambda: self._contacts(room, tile_count, n))  # noqa: B023
-            bound = int(
-                self.family.kernel(
-                    self.pairs, self.pair_capacity, self.arranged, library, self.many, self.tile_size, rules.margin, rules.step, contacts
-                )
-            )
-            if 0 <= bound <= room:
+            contacts = self._contacts_with_room(room)
+            rest = self.many, self.tile_size, rules.margin, rules.step, contacts
+            bound = int(self.family.kernel(self.pairs, self.pair_capacity, self.arranged, *library, *rest))
+            if 0 <= bound <= len(contacts.a):
                 break
-            contacts = None
-            if bound < 0:
-                self.many *= 2
-            else:
-                room = bound + bound // 8
+            room, contacts = max(bound, 0), None
+            self.many *= 2 if bound < 0 else 1
         self.contacts, self.contact_room = contacts, bound
-        self.contact_total, self.penetration = match.summarise(contacts.start, contacts.count, contacts.gap)
+
+    def _find_by_jobs(self):
+        """Job by job and table by table, see ``jobs``."""
+        rules, arranged, shapes = self.rules, self.arranged, self.rules.shapes
+        pairs, tile_count = (self.pairs, self.pair_capacity), len(self.pairs.count)
+        while True:
+            listed = self._jobs(tile_count * self.job_capacity, tile_count)
+            most = jobs.list_jobs(*pairs, arranged, shapes.children, self.job_capacity, listed)
+            if most <= self.job_capacity:
+                break
+            self.job_capacity = int(most + most // 4)
+        libraries = shapes.method, 0, shapes.hulls, (shapes.hulls, shapes.meshes)
+        while True:
+            contacts = self._contacts_with_room(0)
+            room, bound, used = jobs.make_room(*pairs, arranged.tag, self.job_capacity, listed, self.many, contacts)
+            contacts = self._contacts_with_room(bound)
+            jobs.make_room(*pairs, arranged.tag, self.job_capacity, listed, self.many, contacts)
+            rows = jobs.Rows(self._buffer("row_values", room, (7,), "f8"), self._buffer("row_feature", room, dtype="i4"))
+            for table, library, needed in zip(jobs.TABLES, libraries, used):
+                if needed:
+                    rest = self.many, self.job_capacity, listed, rows
+                    self.workers.run(table, tile_count, *pairs, arranged, shapes.children, library, *rest)
+            rest = self.many, self.job_capacity, listed, rows, self.tile_size, contacts
+            most = jobs.gather_contacts(*pairs, arranged, rules.margin, rules.step, *rest)
+            if most <= self.many:
+                break
+            self.many = int(2 * most)
+        self.contacts, self.contact_room = contacts, int(bound)
+
+    def _jobs(self, room, tile_count):
+        buffer = self._buffer
+        return jobs.Jobs(
+            buffer("job_pair", room, dtype="i4"),
+            buffer("job_child_a", room, dtype="i4"),
+            buffer("job_child_b", room, dtype="i4"),
+            buffer("job_table", room, dtype="u1"),
+            buffer("job_start", room, dtype="i8"),
+            buffer("job_found", room, dtype="i4"),
+            buffer("job_count", tile_count, dtype="i8"),
+        )
 
     def _contacts(self, room, tile_count, n):
         buffer = self._buffer

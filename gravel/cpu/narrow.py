@@ -14,7 +14,7 @@ from numba import njit, prange
 from gravel.cpu import pair_geometry as geometry
 from gravel.cpu import pairs as table
 from gravel.cpu.threads import INNER, PARALLEL
-from gravel.shapes import BOX, COMPOUND, ELLIPSOID, MESH, PLANE, SPHERE
+from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE
 
 
@@ -46,14 +46,14 @@ def relative_speed(velocity, reach, a, b, x, y, z):
 
 @njit(**INNER)
 def bound_of_tile(tile, pairs, capacity, tag, simple, many):
-    """An upper bound of the tile's contacts: one for pairs with a ball, eight for two convex bodies; of compounds and meshes
+    """An upper bound of the tile's contacts: one for pairs with a ball, eight for two convex bodies; with a mesh
     it is not known, and ``many`` are allowed for."""
     if simple:
         return pairs.count[tile]
     bound = 0
     for k in range(tile * capacity, tile * capacity + pairs.count[tile]):
         kind_a, kind_b = tag[pairs.a[k], SHAPE], tag[pairs.b[k], SHAPE]
-        if kind_a in (COMPOUND, MESH) or kind_b in (COMPOUND, MESH):
+        if kind_b == MESH or kind_a == MESH:
             bound += many
         else:
             bound += 1 if SPHERE in (kind_a, kind_b) else geometry.MOST_POINTS
@@ -151,72 +151,59 @@ ball_contacts_of_tile = make_narrow_phase(table.ball_contact, table.no_work, 1)
 ball_mesh_contacts_of_tile = make_narrow_phase(table.ball_mesh_contact, table.mesh_work, table.ROWS)
 box_contacts_of_tile = make_narrow_phase(table.box_contact, table.no_work, geometry.MOST_POINTS)
 ellipsoid_contacts_of_tile = make_narrow_phase(table.ellipsoid_contact, table.ellipsoid_work, 1)
-any_contacts_of_tile = make_narrow_phase(table.any_contact, table.all_work, table.ROWS)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def find_ball_contacts(pairs, capacity, arranged, shapes, many, tile_size, margin, step, contacts):
+def find_ball_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
     """Contacts where each pair has a ball, and planes and boxes are all that stands in its way."""
     total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            ball_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end)
+            ball_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, 0, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def find_ball_mesh_contacts(pairs, capacity, arranged, shapes, many, tile_size, margin, step, contacts):
+def find_ball_mesh_contacts(pairs, capacity, arranged, meshes, many, tile_size, margin, step, contacts):
     """Contacts where meshes may stand in the way of balls, too."""
     total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            ball_mesh_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end)
+            ball_mesh_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, meshes, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def find_box_contacts(pairs, capacity, arranged, shapes, many, tile_size, margin, step, contacts):
+def find_box_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
     """Contacts of balls, boxes and planes."""
     total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            box_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end)
+            box_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, 0, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def find_ellipsoid_contacts(pairs, capacity, arranged, shapes, many, tile_size, margin, step, contacts):
+def find_ellipsoid_contacts(pairs, capacity, arranged, method, many, tile_size, margin, step, contacts):
     """Contacts of balls, ellipsoids and planes."""
     total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            ellipsoid_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end)
+            ellipsoid_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, method, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
 
-
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def find_any_contacts(pairs, capacity, arranged, shapes, many, tile_size, margin, step, contacts):
-    """Contacts of all shapes."""
-    total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
-    if total <= contacts.a.size:
-        for tile in prange(tiles):
-            end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            any_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end)
-        if overflown(contacts, total):
-            return np.int64(-1)
-    return total
 
 
 class Family(NamedTuple):
@@ -226,23 +213,23 @@ class Family(NamedTuple):
     kinds: frozenset
     movable: frozenset
     kernel: object
-    library: object  # function(shapes) -> what the driver needs of them
+    library: object  # function(shapes) -> arguments of the driver, what it needs of them
 
 
 FAMILIES = (
-    Family("ball", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE}), find_ball_contacts, lambda shapes: 0),
+    Family("ball", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE}), find_ball_contacts, lambda shapes: ()),
     Family(
-        "ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), find_ball_mesh_contacts, lambda shapes: shapes.meshes
+        "ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), find_ball_mesh_contacts, lambda shapes: (shapes.meshes,)
     ),
-    Family("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), find_box_contacts, lambda shapes: 0),
+    Family("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), find_box_contacts, lambda shapes: ()),
     Family(
         "ellipsoid",
         frozenset({SPHERE, PLANE, ELLIPSOID}),
         frozenset({SPHERE, ELLIPSOID}),
         find_ellipsoid_contacts,
-        lambda shapes: shapes.method,
+        lambda shapes: (shapes.method,),
     ),
-    Family("any", frozenset(range(PLANE + 1)), frozenset(range(PLANE)), find_any_contacts, lambda shapes: shapes),
+    Family("any", frozenset(range(PLANE + 1)), frozenset(range(PLANE)), None, None),  # by way of ``jobs``
 )
 
 

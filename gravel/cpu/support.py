@@ -53,9 +53,10 @@ def hulls_of(library):
 @njit(**INNER)
 def solid_of(kind, size, geometry, hulls):
     """The solid of a shape that is convex."""
+    first, last, number = np.int64(0), np.int64(0), np.int64(geometry)
     if kind == HULL:
-        return Solid(kind, size[0], size[1], size[2], hulls.first_vertex[geometry], hulls.first_vertex[geometry + 1], geometry)
-    return Solid(kind, size[0], size[1], size[2], np.int64(0), np.int64(0), np.int64(0))
+        first, last = hulls.first_vertex[number], hulls.first_vertex[number + 1]
+    return Solid(np.int64(kind), size[0], size[1], size[2], first, last, number)
 
 
 @njit(**INNER)

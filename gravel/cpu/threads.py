@@ -9,6 +9,7 @@ in parallel. Numba drops writes to arrays inside named tuples when they stand in
 
 import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 
@@ -48,3 +49,25 @@ def use_threads(n, bodies=SMALL):
     n = n if bodies >= SMALL else 1
     if numba.get_num_threads() != n:
         numba.set_num_threads(n)
+
+
+class Workers:
+    """Threads of Python for functions that let go of the interpreter (nogil) and work on a range of tiles."""
+
+    SHARE = 4  # ranges per thread: tiles differ in work
+
+    def __init__(self):
+        self.pool, self.size = None, 0
+
+    def run(self, function, tiles, *arguments):
+        """function(first, last, *arguments) for ranges that cover all tiles."""
+        threads = numba.get_num_threads()
+        if threads == 1 or tiles == 1:
+            function(0, tiles, *arguments)
+            return
+        if self.size != threads:
+            self.pool, self.size = ThreadPoolExecutor(threads), threads
+        ranges = min(tiles, self.SHARE * threads)
+        cuts = [tiles * k // ranges for k in range(ranges + 1)]
+        for done in [self.pool.submit(function, a, b, *arguments) for a, b in zip(cuts, cuts[1:])]:
+            done.result()
