@@ -74,12 +74,10 @@ class Library(NamedTuple):
 def library_of(geometries):
     """The library of a list of geometries. Parts of compounds must be in the list themselves (``add_geometry`` sees to that)."""
     number = {id(g): k for k, g in enumerate(geometries)}
-    firsts = {
-        name: np.concatenate([[0], np.cumsum([len(getattr(g, of)) for g in geometries])]).astype(np.int64)
-        for name, of in (("vertex", "vertices"), ("face", "face_normals"), ("triangle", "triangles"), ("box", "boxes"), ("child", "child_kind"))
-    }
-    neighbour_first = np.concatenate([[0], np.cumsum([len(g.neighbours) for g in geometries])]).astype(np.int64)
-    corner_first = np.concatenate([[0], np.cumsum([len(g.face_corners) for g in geometries])]).astype(np.int64)
+    first_of = lambda name: np.concatenate([[0], np.cumsum([len(getattr(g, name)) for g in geometries])]).astype(np.int64)  # noqa: E731
+    rows = {"vertex": "vertices", "face": "face_normals", "triangle": "triangles", "box": "boxes", "child": "child_kind"}
+    firsts = {name: first_of(of) for name, of in rows.items()}
+    neighbour_first, corner_first = first_of("neighbours"), first_of("face_corners")
     blank = Geometry()
 
     def joined(name, shift=None):

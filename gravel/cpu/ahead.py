@@ -15,8 +15,9 @@ import sys
 import time
 
 import numba
+import numpy as np
 
-from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, match, narrow, tiles
+from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, jobs, match, narrow, tiles
 from gravel.cpu.blocks import APPLY, MEASURE, SWEEP
 
 started = set()  # features that this process has dealt with
@@ -24,6 +25,8 @@ started = set()  # features that this process has dealt with
 ANSWERS = {
     "find_pairs": 0,
     **{f"find_{family.name}_contacts": 0 for family in narrow.FAMILIES},
+    "list_jobs": 0,
+    "gather_contacts": 0,
     "summarise": (0, 0.0),
     "bounce": 0,
     "plan_blocks": (1, 1),
@@ -51,7 +54,7 @@ def features_of(simulation):
     bodies, rules = simulation.bodies, simulation.rules
     words = [
         simulation.precision,
-        narrow.family_of(bodies).name,
+        narrow.family_of(bodies).name + "".join(str(int(used)) for used in jobs.tables_of(bodies, simulation.geometries)),
         "balls" if engine.only_balls(bodies) else "any",
         "rolling" if rules.rolling else "plain",
         "bouncy" if rules.bouncy else "dead",
@@ -119,10 +122,12 @@ def _dry_step(features):
     """Kernels and argument types of a step, in its order."""
     simulation = _tiny(features)
     calls = []
-    for module in (bounds, grid, narrow, match, impacts, integrate, tiles, assemble):
+    ANSWERS["make_room"] = 0, 0, np.array([digit == "1" for digit in features.split("-")[1][-4:]])
+    for module in (bounds, grid, narrow, jobs, match, impacts, integrate, tiles, assemble):
         for name, value in list(vars(module).items()):
             if isinstance(value, numba.core.dispatcher.Dispatcher) and value._cache.__class__.__name__ != "NullCache":
                 setattr(module, name, Recorder(value, calls))
+    jobs.TABLES = tuple(Recorder(table, calls) for table in jobs.TABLES)
     make, parallel = block_problem.kernel, features.endswith("tiles")
     block_problem.kernel = lambda job, general, rolling, threads: Recorder(make(job, general, rolling, parallel), calls)
     work = simulation.engine
@@ -145,6 +150,7 @@ def _tiny(features):
     from gravel import Box, Capsule, Ellipsoid, Material, Mesh, Plane, Scene, Simulation, Sphere
 
     precision, family, shapes, rolling, bouncy, _ = features.split("-")
+    family = family[:-4]
     triangle = Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
     still = {"ball": [], "ball_mesh": [triangle], "box": [], "ellipsoid": [], "any": [triangle]}[family]
     moving = {"ball": Sphere(1.0), "ball_mesh": Sphere(1.0), "box": Box((1, 1, 1)), "ellipsoid": Ellipsoid((1, 1, 2))}.get(

@@ -218,11 +218,11 @@ class Engine:
     def _find_by_family(self):
         """In one pass: the family's table holds all pairs."""
         rules, room = self.rules, 0
-        library = self.family.library(rules.shapes)
+        library, kernel = self.family.library(rules.shapes), getattr(narrow, f"find_{self.family.name}_contacts")
         while True:
             contacts = self._contacts_with_room(room)
             rest = self.many, self.tile_size, rules.margin, rules.step, contacts
-            bound = int(self.family.kernel(self.pairs, self.pair_capacity, self.arranged, *library, *rest))
+            bound = int(kernel(self.pairs, self.pair_capacity, self.arranged, *library, *rest))
             if 0 <= bound <= len(contacts.a):
                 break
             room, contacts = max(bound, 0), None

@@ -22,7 +22,7 @@ from gravel.cpu.support import Solid, solid_of
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, COMPOUND, ELLIPSOID, HULL, MESH, PLANE, SPHERE
-from gravel.state import SHAPE
+from gravel.state import MOVABLE, SHAPE
 
 ROUND, BOXES, CONVEX, MESHES = range(4)  # tables
 
@@ -179,7 +179,7 @@ def take_shape(body, child, extent, quaternion, children, sizes, turns, slot):
 
 # --- the tables: each gets two shapes, the kind of the first not above that of the second, and writes rows as in pair_geometry
 @njit(**INNER)
-def round_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, shapes, work, sizes, turns, first, out, feature):
+def round_rows(kind_a, kind_b, dx, dy, dz, limit, method, sizes, turns, first, out, feature):
     """A ball, or an ellipsoid, against what has a closed form or Newton's method."""
     second = 1 - first
     if kind_a == SPHERE and kind_b == SPHERE:
@@ -187,7 +187,7 @@ def round_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, shap
         return geometry.write_contact(out, feature, 0, 0, nx, ny, nz, x, y, z, gap)
     if kind_b == ELLIPSOID:
         return between_ellipsoids(
-            kind_a, sizes[first], turns[first], kind_b, sizes[second], turns[second], dx, dy, dz, limit, shapes, out, feature
+            kind_a, sizes[first], turns[first], kind_b, sizes[second], turns[second], dx, dy, dz, limit, method, out, feature
         )
     if kind_a == ELLIPSOID:
         return geometry.ellipsoid_plane(sizes[first], turns[first], sizes[second], dx, dy, dz, out, feature)
@@ -199,7 +199,7 @@ def round_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, shap
 
 
 @njit(**INNER)
-def box_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, shapes, work, sizes, turns, first, out, feature):
+def box_rows(kind_b, dx, dy, dz, limit, sizes, turns, first, out, feature):
     """Two boxes, or a box and a plane."""
     second = 1 - first
     if kind_b == PLANE:
@@ -221,7 +221,7 @@ def convex_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, hul
 
 
 @njit(**INNER)
-def mesh_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, shapes, work, sizes, turns, first, out, feature):
+def mesh_rows(kind_a, number_a, number_b, dx, dy, dz, size, limit, shapes, work, sizes, turns, first, out, feature):
     """Any shape, or another mesh, with a mesh."""
     hulls, meshes = shapes
     second = 1 - first
@@ -238,9 +238,11 @@ def mesh_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, shape
     return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
 
 
-def make_table(own, pair_rows):
+def make_table(own):
     """The work of a table on its jobs in some tiles. It runs in threads of Python: compiling a parallel loop around so large a
-    function takes three times as long."""
+    function takes three times as long. (Numba leaves out the branches that constants close, and its cache tells functions
+    apart by constants, not by the functions they call.)"""
+    is_round, is_box, is_convex = own == ROUND, own == BOXES, own == CONVEX
 
     @njit(nogil=True, error_model="numpy", cache=True)
     def fill_rows(first_tile, last_tile, pairs, pair_capacity, arranged, children, shapes, many, capacity, jobs, rows):
@@ -267,9 +269,16 @@ def make_table(own, pair_rows):
                     kind_a, kind_b, number_a, number_b, first, sign = kind_b, kind_a, number_b, number_a, 1, -1.0
                     px, py, pz = ax + x, ay + y, az + z
                     x, y, z = -x, -y, -z
-                found = pair_rows(
-                    kind_a, number_a, kind_b, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature
-                )
+                if is_round:
+                    found = round_rows(kind_a, kind_b, x, y, z, limit, shapes, sizes, turns, first, out, feature)
+                elif is_box:
+                    found = box_rows(kind_b, x, y, z, limit, sizes, turns, first, out, feature)
+                elif is_convex:
+                    found = convex_rows(
+                        kind_a, number_a, kind_b, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature
+                    )
+                else:
+                    found = mesh_rows(kind_a, number_a, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature)
                 jobs.found[job] = found
                 name = (np.int64(i + 1) * 1009 + np.int64(j + 1)) * 8209
                 for c in range(min(found, rows_of(own, many))):
@@ -283,7 +292,17 @@ def make_table(own, pair_rows):
     return fill_rows
 
 
-TABLES = (make_table(ROUND, round_rows), make_table(BOXES, box_rows), make_table(CONVEX, convex_rows), make_table(MESHES, mesh_rows))
+TABLES = tuple(make_table(own) for own in (ROUND, BOXES, CONVEX, MESHES))
+
+
+def tables_of(bodies, geometries):
+    """Which tables the bodies of a scene may need, as a tuple of booleans."""
+    kinds = {}  # of all shapes, and whether some can move
+    for kind, number, movable in set(zip(bodies.shape.tolist(), bodies.geometry.tolist(), (bodies.status == MOVABLE).tolist())):
+        for child in geometries[number].child_kind.tolist() if kind == COMPOUND else [kind]:
+            kinds[child] = kinds.get(child, False) or movable
+    used = {int(table_of.py_func(min(a, b), max(a, b))) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}
+    return tuple(table in used for table in range(4))
 
 
 @njit(**INNER)

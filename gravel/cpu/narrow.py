@@ -207,29 +207,20 @@ def find_ellipsoid_contacts(pairs, capacity, arranged, method, many, tile_size, 
 
 
 class Family(NamedTuple):
-    """A family of scenes: the kinds they may hold, those that may move, and the driver for them."""
+    """A family of scenes: the kinds they may hold, those that may move, and what its driver, find_..._contacts, needs."""
 
     name: str
     kinds: frozenset
     movable: frozenset
-    kernel: object
-    library: object  # function(shapes) -> arguments of the driver, what it needs of them
+    library: object  # function(shapes) -> arguments of the driver
 
 
 FAMILIES = (
-    Family("ball", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE}), find_ball_contacts, lambda shapes: ()),
-    Family(
-        "ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), find_ball_mesh_contacts, lambda shapes: (shapes.meshes,)
-    ),
-    Family("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), find_box_contacts, lambda shapes: ()),
-    Family(
-        "ellipsoid",
-        frozenset({SPHERE, PLANE, ELLIPSOID}),
-        frozenset({SPHERE, ELLIPSOID}),
-        find_ellipsoid_contacts,
-        lambda shapes: (shapes.method,),
-    ),
-    Family("any", frozenset(range(PLANE + 1)), frozenset(range(PLANE)), None, None),  # by way of ``jobs``
+    Family("ball", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE}), lambda shapes: ()),
+    Family("ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), lambda shapes: (shapes.meshes,)),
+    Family("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), lambda shapes: ()),
+    Family("ellipsoid", frozenset({SPHERE, PLANE, ELLIPSOID}), frozenset({SPHERE, ELLIPSOID}), lambda shapes: (shapes.method,)),
+    Family("any", frozenset(range(PLANE + 1)), frozenset(range(PLANE)), None),  # by way of ``jobs``
 )
 
 

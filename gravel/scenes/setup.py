@@ -67,3 +67,23 @@ def mass_check(simulation, expected):
     """No grain is lost: those that are there and those that were taken out are all."""
     there, gone = int(np.count_nonzero(simulation.movable)), int(np.count_nonzero(~simulation.alive))
     return Check("no grain lost", there + gone == expected, f"{there} there, {gone} taken out, {expected} at the start")
+
+
+def random_turns(n, rng):
+    """(n, 4) quaternions, every direction alike."""
+    turns = rng.normal(size=(n, 4))
+    return turns / np.linalg.norm(turns, axis=1, keepdims=True)
+
+
+def rest_checks(simulation, floor, radius):
+    """The heap has come to rest: hardly a speed is left, and its floor carries it (walls carry some by friction)."""
+    speed = np.sqrt(np.mean(np.sum(simulation.velocities[simulation.movable].astype(float) ** 2, axis=1)))
+    weight = 9.81 * simulation.masses[simulation.movable].sum()
+    table = simulation.contacts
+    carried = table[table.body_a == floor].impulse[:, 2].sum() / simulation.dt
+    now = simulation.report.max_penetration / radius
+    return [
+        Check("it rests", speed < 0.02, f"rms speed {1e3 * speed:.3g} mm/s, allowed 20"),
+        Check("penetration at rest", now < 0.03, f"{100 * now:.3g} % of the radius, allowed 3 %"),
+        Check("the floor carries it", 0.6 < carried / weight < 1.05, f"floor force {carried / weight:.3f} of the weight"),
+    ]
