@@ -171,7 +171,8 @@ class Mesh(Surface):
 
     Vertices at one place are merged and triangles without area dropped. A mesh with flipped triangles or inside out is refused
     unless ``repair`` is True: then it is put right, small holes are filled, and a warning says what was done (``repairs``).
-    Parts inside a part count as cavities if they face inwards.
+    Parts inside a part count as cavities if they face inwards. ``sheet``: True takes the triangles for a thin sheet, closed or
+    not, that stops bodies from both sides: a drum, a hopper, anything that holds grains inside. A sheet has no mass.
     """
 
     vertices: object
@@ -179,6 +180,7 @@ class Mesh(Surface):
     scale: object = 1.0
     repair: InitVar[bool] = False
     source: str = None  # file, for messages
+    sheet: bool = False
     closed: bool = field(init=False)
     repairs: tuple = field(init=False)
     KIND = MESH
@@ -195,9 +197,11 @@ class Mesh(Surface):
         if not len(triangles):
             raise ValueError(f"{name} must have triangles, but all of them have no area")
         edges = Edges(triangles)
-        _refuse_bad_winding(name, vertices, triangles, edges)
+        _refuse_mixed_winding(name, edges)
+        if not self.sheet:
+            _refuse_inside_out(name, vertices, triangles, edges)
         volume = signed_volumes(vertices, triangles).sum()
-        closed = bool(edges.balanced.all() and volume > 1e-12 * _size(vertices) ** 3)
+        closed = bool(not self.sheet and edges.balanced.all() and volume > 1e-12 * _size(vertices) ** 3)
         self._set(open_edges=int((~edges.balanced).sum()), closed=closed, repairs=tuple(done))
         self._set(_mass=mass_of(vertices, triangles) if closed else None)
         triangles, adjacent = without_slivers(vertices, triangles, edges.adjacent())
@@ -208,6 +212,8 @@ class Mesh(Surface):
     def _checked(self, repair):
         if not isinstance(repair, (bool, np.bool_)):
             raise TypeError(f"Mesh repair must be True or False, not {repair!r}")
+        if not isinstance(self.sheet, (bool, np.bool_)):
+            raise TypeError(f"Mesh sheet must be True or False, not {self.sheet!r}")
         of = _of(self.source)
         vertices = checks.array(f"Mesh vertices{of}", self.vertices, (None, 3))
         if hasattr(self.triangles, "__len__") and not len(self.triangles):
@@ -223,10 +229,10 @@ class Mesh(Surface):
         return vertices, triangles
 
     @classmethod
-    def from_file(cls, path, scale=1.0, repair=False):
+    def from_file(cls, path, scale=1.0, repair=False, sheet=False):
         """The mesh in a file (STL, PLY, OBJ, OFF, glTF and others); several parts become one mesh."""
         vertices, triangles = read_mesh(path)
-        return cls(vertices, triangles, scale, repair, source=str(path))
+        return cls(vertices, triangles, scale, repair, str(path), sheet)
 
     def __repr__(self):
         kind = "closed" if self.closed else "open"
@@ -245,6 +251,7 @@ class Mesh(Surface):
         if self.closed:
             return self._mass
         why = f"is not closed ({self.open_edges} edges with one side)" if self.open_edges else "encloses no volume"
+        why = "is a sheet" if self.sheet else why
         raise ValueError(
             f"mesh{_of(self.source)} of {len(self.triangles)} triangles {why} and so has no mass: add it with fixed=True or with a motion, "
             "close it (repair=True fills small holes), or use ConvexHull"
@@ -531,7 +538,7 @@ def _join(adjacent, triangle, old, new):
         adjacent[triangle, adjacent[triangle] == old] = new
 
 
-def _refuse_bad_winding(name, vertices, triangles, edges):
+def _refuse_mixed_winding(name, edges):
     if not edges.against.all():
         half_edge = edges.pairs[~edges.against][0]
         a, b = half_edge // 3
@@ -540,11 +547,14 @@ def _refuse_bad_winding(name, vertices, triangles, edges):
             f"{name} must be wound one way, but neighbours run in the same direction along {count} edges (as triangles {a} and {b} do); "
             "repair=True turns them"
         )
+
+
+def _refuse_inside_out(name, vertices, triangles, edges):
     wrong = inside_out_parts(vertices, triangles, edges)
     if len(wrong):
         raise ValueError(
             f"{name} is inside out ({len(wrong)} closed parts with normals to the inside); wind its triangles counter-clockwise as seen "
-            "from outside, or repair=True turns it"
+            "from outside, or repair=True turns it, or sheet=True makes it a container that holds bodies inside"
         )
 
 

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 
 from gravel.cpu.match import Memory
+from gravel.geometry import Geometry
 from gravel.io.vtkhdf import check_room, check_writable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
@@ -23,7 +24,7 @@ from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 2
+VERSION = 3
 SETTINGS = (
     "dt",
     "broad_phase",
@@ -51,6 +52,7 @@ def save(simulation, path):
         gravity=simulation.gravity,
         ignored=simulation.ignored,
     )
+    arrays.update(_geometry_arrays(simulation.geometries))
     check_room(path, SPARE_BYTES + sum(array.nbytes for array in arrays.values()))
     temporary = path.with_name(path.name + ".part")
     try:
@@ -77,6 +79,7 @@ def load(path, threads=None, motions=None):
         scene.materials = [Material(**m) for m in about["materials"]]
         scene.pairs = {tuple(pair): values for pair, values in about["pairs"]}
         scene.ignored = file["ignored"][:]
+        scene.geometries = _geometries(file["geometries"])
         solver = SOLVERS[about["solver"][0]](**about["solver"][1])
         settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
         simulation = Simulation(scene, solver=solver, threads=threads, bounds=file["world"][:], **settings)
@@ -87,6 +90,33 @@ def load(path, threads=None, motions=None):
         simulation.motions[body] = _motion(body, kind, values, motions or {})
         simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
     return simulation
+
+
+def _geometry_arrays(geometries):
+    """Each field of all geometries end to end, with the number of rows of each, so that many geometries are few arrays."""
+    number = {id(g): k for k, g in enumerate(geometries)}
+    arrays = {}
+    for name, blank in _plain(Geometry(), number).items():
+        rows = [_plain(g, number)[name] for g in geometries]
+        arrays[f"geometries/{name}"] = np.concatenate([blank[:0], *rows])
+        arrays[f"geometries/rows/{name}"] = np.array([len(r) for r in rows], np.int64)
+    return arrays
+
+
+def _plain(geometry, number):
+    """The fields of a geometry as arrays; parts are numbers in the list of geometries."""
+    values = {f.name: np.atleast_1d(getattr(geometry, f.name)) for f in dataclasses.fields(Geometry) if f.name != "parts"}
+    return {**values, "parts": np.array([number[id(part)] for part in geometry.parts], np.int64)}
+
+
+def _geometries(group):
+    """The geometries that ``_geometry_arrays`` took apart."""
+    columns = {name: np.split(group[name][:], np.cumsum(rows[:])[:-1]) for name, rows in group["rows"].items() if len(rows)}
+    made = [Geometry(**dict(zip(columns, values))) for values in zip(*columns.values())]
+    for geometry in made:
+        geometry.radius, geometry.one_sided = float(geometry.radius[0]), bool(geometry.one_sided[0])
+        geometry.parts = tuple(made[k] for k in geometry.parts)
+    return made
 
 
 def _description(simulation):

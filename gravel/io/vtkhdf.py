@@ -1,8 +1,9 @@
 """Results as a VTKHDF time series: one HDF5 file that ParaView, PyVista and h5py open.
 
 Each frame is a cloud of points, one per body that is there and has a size, with point data (id, velocity, radius, shape,
-extent, quaternion, material). Beside the group ``VTKHDF`` the file holds ``gravel``: planes, and the step reports over time.
-The file is flushed after every frame, so that what was written before a stop can be read.
+extent, quaternion, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: planes, the step reports over
+time, and ``geometries/<number>``, the surfaces of hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of
+their bodies, which scale them by extent[0]. A geometry is written when a body first has it. The file is flushed after every frame, so that what was written before a stop can be read.
 """
 
 import os
@@ -12,6 +13,9 @@ import shutil
 import h5py
 import numpy as np
 
+from gravel import shapes
+from gravel.geometry import NONE
+from gravel.io.surfaces import kind_of, surface_of
 from gravel.shapes import PLANE
 from gravel.state import MATERIAL, MOVABLE, REMOVED, SHAPE
 
@@ -25,8 +29,12 @@ POINT_DATA = {
     "quaternion": ((4,), "f4"),
     "material": ((), "i4"),
     "movable": ((), "i4"),  # 0: fixed or with prescribed motion
+    "geometry": ((), "i4"),  # number of its surface, or -1
 }
+VERSION = 2
+SHAPES = ("SPHERE", "ELLIPSOID", "CAPSULE", "CYLINDER", "CONE", "BOX", "HULL", "COMPOUND", "MESH", "PLANE")
 FRAME_BYTES, SPARE_BYTES = 200, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
+GEOMETRY_BYTES = 4000  # for the group of a geometry, beside its arrays
 REPORT_FIELDS = ("time", "contacts", "iterations", "residual", "residual_rms", "converged", "max_penetration", "kinetic_energy")
 
 
@@ -54,9 +62,11 @@ class ResultWriter:
 
     def __init__(self, path, simulation):
         self.path = check_writable(path)
-        check_room(self.path, SPARE_BYTES + FRAME_BYTES * simulation.bodies.count)
-        self.file = h5py.File(path, "w")
+        self.surfaces = {}  # those that are not yet in the file
+        self.written = 0  # geometries that are
         self.simulation = simulation
+        self._check_room()
+        self.file = h5py.File(path, "w")
         root = self.file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0], "i8")
         root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", len("PolyData")))
@@ -83,6 +93,9 @@ class ResultWriter:
         own = self.file.create_group("gravel")
         for name in REPORT_FIELDS:
             self._grow(own, name, (), "f8")
+        own.create_group("geometries")
+        own.attrs["version"] = VERSION
+        own.attrs["shapes"] = [name for name in sorted(SHAPES, key=lambda name: getattr(shapes, name))]  # by their numbers
         own.attrs["dt"] = simulation.dt
         own.attrs["solver"] = simulation.solver.describe()
         self._write_planes(own)
@@ -101,6 +114,23 @@ class ResultWriter:
         planes = (bodies.shape == PLANE) & (bodies.status != REMOVED)
         own["plane_position"], own["plane_normal"] = bodies.position[planes], bodies.extent[planes, :3]
 
+    def _check_room(self):
+        """Refuse to go on where a frame and the surfaces that are new may not fit."""
+        for number, geometry in enumerate(self.simulation.geometries[self.written :], self.written):
+            if number not in self.surfaces:
+                vertices, triangles = surface_of(geometry)
+                self.surfaces[number] = kind_of(geometry), vertices.astype("f4"), triangles.astype("i4")
+        new = sum(GEOMETRY_BYTES + vertices.nbytes + triangles.nbytes for _, vertices, triangles in self.surfaces.values())
+        check_room(self.path, SPARE_BYTES + FRAME_BYTES * self.simulation.bodies.count + new)
+
+    def _write_geometries(self):
+        for number, (kind, vertices, triangles) in self.surfaces.items():
+            group = self.file["gravel/geometries"].create_group(str(number))
+            group.attrs["shape"] = kind
+            group["vertices"], group["triangles"] = vertices, triangles
+        self.written += len(self.surfaces)
+        self.surfaces.clear()
+
     def observe(self, report):
         """Take a step's report into the record."""
         self.reports.append([getattr(report, name) for name in REPORT_FIELDS])
@@ -108,7 +138,8 @@ class ResultWriter:
     def write_frame(self):
         """The present state becomes one more frame."""
         bodies, root, steps = self.simulation.bodies, self.root, self.root["Steps"]
-        check_room(self.path, SPARE_BYTES + FRAME_BYTES * bodies.count)
+        self._check_room()
+        self._write_geometries()
         shown = np.flatnonzero((bodies.status != REMOVED) & (bodies.shape != PLANE))
         n, before = len(shown), len(root["Points"])
         frame = int(steps.attrs["NSteps"])
@@ -136,6 +167,7 @@ class ResultWriter:
             "quaternion": bodies.quaternion[shown],
             "material": bodies.tag[shown, MATERIAL],
             "movable": bodies.status[shown] == MOVABLE,
+            "geometry": bodies.geometry[shown],
         }
         for name in POINT_DATA:
             self._append(root["PointData"], name, values[name])
@@ -180,11 +212,18 @@ def open_result(path):
     if "VTKHDF" not in file or "gravel" not in file:
         file.close()
         raise ValueError(f"{path} is not a result file of gravel: it has no group VTKHDF or gravel")
+    version = int(file["gravel"].attrs.get("version", 1))
+    if version != VERSION:
+        file.close()
+        raise ValueError(f"{path} has result version {version}, this gravel reads version {VERSION}")
     return file
 
 
 def read_frame(path, frame=-1):
-    """One frame as a dict of arrays: time, position and the point data; negative frames count from the end."""
+    """One frame as a dict of arrays: time, position and the point data; negative frames count from the end.
+
+    "geometries": number -> {"vertices", "triangles"} of those that bodies of the frame have.
+    """
     with open_result(path) as file:
         root = file["VTKHDF"]
         steps = root["Steps"]
@@ -195,7 +234,13 @@ def read_frame(path, frame=-1):
         first, n = int(steps["PointOffsets"][frame]), int(root["NumberOfPoints"][steps["PartOffsets"][frame]])
         data = {name: root["PointData"][name][first : first + n] for name in POINT_DATA}
         planes = {name: file["gravel"][name][:] for name in ("plane_position", "plane_normal")}
-        return {"time": float(steps["Values"][frame]), "position": root["Points"][first : first + n], **data, **planes}
+        position = root["Points"][first : first + n]
+        geometries = {int(k): _surface(file[f"gravel/geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE}
+        return {"time": float(steps["Values"][frame]), "position": position, **data, **planes, "geometries": geometries}
+
+
+def _surface(group):
+    return {name: group[name][:] for name in ("vertices", "triangles")}
 
 
 def read_reports(path):

@@ -21,7 +21,7 @@ FROUDE = 0.05  # speed^2 / (g radius): the rolling regime
 
 
 def drum_mesh(radius, width, sides):
-    """Wall and two ends of a drum along y; open inside, so that its triangles stop grains from both sides."""
+    """Wall and two ends of a drum along y, a sheet that holds the grains inside."""
     angles = 2 * np.pi * np.arange(sides) / sides
     ring = np.stack([radius * np.cos(angles), 0 * angles, radius * np.sin(angles)], axis=1)
     front, back = ring - (0, width / 2, 0), ring + (0, width / 2, 0)
@@ -31,7 +31,7 @@ def drum_mesh(radius, width, sides):
     ends = np.concatenate(
         [np.stack([np.full(sides, 2 * sides), after, k], 1), np.stack([np.full(sides, 2 * sides + 1), sides + k, sides + after], 1)]
     )
-    return Mesh(vertices, np.concatenate([wall, ends]))
+    return Mesh(vertices, np.concatenate([wall, ends]), sheet=True)
 
 
 def build(bodies, seed):
