@@ -90,6 +90,12 @@ def on_edges_up_to_rounding():
     return spheres(0.05, lattice(6, 0.1))
 
 
+def chain_up_to_rounding():
+    """Bodies of neighbouring leaves of the tree touch at the very ends of their boxes."""
+    radii = np.random.default_rng(12).uniform(0.1, 0.11, 8000)
+    return spheres(radii, np.cumsum(np.append(0.0, radii[1:] + radii[:-1]))[:, None] * (1.0, 0.0, 0.0))
+
+
 def all_at_one_point():
     return spheres(0.5, np.full((70, 3), 0.3))
 
@@ -174,6 +180,7 @@ SCENES = {  # and how many contacts there are at least
     few_boulders: 1000,
     on_bin_edges: 3 * 12 * 13 * 13,
     on_edges_up_to_rounding: 1000,
+    chain_up_to_rounding: 1000,
     all_at_one_point: 70 * 69 // 2,
     no_body: 0,
     one_body: 0,
