@@ -7,7 +7,7 @@ import numpy as np
 from gravel import checks
 from gravel.cpu.blocks import COHESION, FRICTION, Scalars
 from gravel.cpu.bounds import Margin
-from gravel.cpu.engine import ELLIPSOID_METHODS, Engine, make_rules
+from gravel.cpu.engine import BROAD_PHASES, ELLIPSOID_METHODS, Engine, make_rules
 from gravel.cpu.threads import largest_thread_count, use_threads
 from gravel.materials import Material, pair_table
 from gravel.scene import Scene
@@ -85,11 +85,12 @@ class ContactTable:
 
 
 def find_contacts(
-    shapes, positions, quaternions=None, broad_phase="grid", margin=0.0, precision="double", threads=None, ellipsoid_method="direct"
+    shapes, positions, quaternions=None, broad_phase="auto", margin=0.0, precision="double", threads=None, ellipsoid_method="direct"
 ):
     """Contacts of N bodies of one kind of shape, without a simulation: a ``ContactTable``.
 
-    ``shapes``: one shape, with sizes for one or for N bodies; ``margin`` m: gaps up to it count as contacts;
+    ``shapes``: one shape, with sizes for one or for N bodies; ``margin`` m: gaps up to it count as contacts; ``broad_phase`` as
+    of ``Simulation``;
     ``ellipsoid_method`` "direct", or "method-1" and "method-2" of paper 002: the same contacts, at another speed.
     """
     engine = detect(shapes, positions, quaternions, broad_phase, margin, precision, threads, ellipsoid_method=ellipsoid_method)
@@ -100,7 +101,7 @@ def detect(
     shapes,
     positions,
     quaternions=None,
-    broad_phase="grid",
+    broad_phase="auto",
     margin=0.0,
     precision="double",
     threads=None,
@@ -109,7 +110,7 @@ def detect(
 ):
     """Run the detection stages alone and return the engine that holds the contacts; a given engine is used again."""
     margin = checks.number("margin", margin, minimum=0.0)
-    checks.choice("broad_phase", broad_phase, ("grid", "bvh", "sap", "brute"))
+    checks.choice("broad_phase", broad_phase, BROAD_PHASES)
     checks.choice("precision", precision, ("single", "double"))
     checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
     use_threads(checked_threads(threads))

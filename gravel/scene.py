@@ -3,10 +3,13 @@
 Everything is checked here, before the first number is stored: a refused call leaves the scene as it was.
 """
 
+import math
+
 import numpy as np
 
 from gravel import checks, materials, shapes
 from gravel.geometry import add_geometry
+from gravel.queries import bodies_in_box, cast_rays
 from gravel.rotations import multiply, rotate
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, Bodies
 
@@ -136,6 +139,14 @@ class Scene:
         if self.bodies.status[int(body)] != MOVABLE:
             raise ValueError(f"body must be one that forces can move; {body} is fixed or follows a motion")
         self.forces[int(body)] = (checks.array("force", force, (3,)), checks.array("torque", torque, (3,)))
+
+    def cast_rays(self, origins, directions, reach=math.inf):
+        """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
+        return cast_rays(self.bodies, self.geometries, origins, directions, reach)
+
+    def bodies_in_box(self, low, high):
+        """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
+        return bodies_in_box(self.bodies, self.geometries, low, high)
 
     def _check_body(self, body):
         checks.count("body", body)

@@ -16,11 +16,12 @@ from gravel.contacts import ContactTable, checked_threads
 from gravel.cpu.ahead import start as compile_ahead
 from gravel.cpu.blocks import Scalars
 from gravel.cpu.bounds import Margin
-from gravel.cpu.engine import Engine, make_rules
+from gravel.cpu.engine import BROAD_PHASES, ELLIPSOID_METHODS, Engine, make_rules
 from gravel.cpu.threads import use_threads
 from gravel.geometry import add_geometry
 from gravel.materials import Material, pair_table
 from gravel.motion import pose_at
+from gravel.queries import bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
 from gravel.solvers import GaussSeidel, Solver
@@ -52,20 +53,24 @@ class StepReport:
     max_penetration: float  # m, found at the start of the step
     kinetic_energy: float  # J, at its end
     impacts: int  # collisions with restitution
+    broad_phase: str  # which one found the pairs
     seconds: dict = field(repr=False)  # per stage
 
 
 class Simulation:
     """A scene in motion.
 
-    ``dt`` s; ``solver`` (default GaussSeidel); ``broad_phase`` "grid" or "brute"; ``precision`` "single" or "double" of
-    velocities and impulses (poses are always double); ``threads`` None: all; ``friction`` "cone" (convex, as in the papers)
-    or "coulomb" (no sliding gap); ``margin`` m within which gaps are contacts (None: 1 % of the grains' radius).
+    ``dt`` s; ``solver`` (default GaussSeidel); ``broad_phase`` "grid", "bvh" (a tree, for very different sizes), "sap" (sweep
+    and prune), "brute", or "auto", which chooses the grid or the tree by the bodies' sizes (each step's report says which);
+    ``precision`` "single" or "double" of velocities and impulses (poses are always double); ``threads`` None: all;
+    ``friction`` "cone" (convex, as in the papers) or "coulomb" (no sliding gap); ``margin`` m within which gaps are contacts
+    (None: 1 % of the grains' radius).
 
     A step takes back the share ``recovery`` of a penetration, at most at ``recovery_speed`` m/s; ``warm_start`` starts the
     solver from the last step's impulses.
     ``**PAPER_SCHEME`` gives the plain scheme of the papers. Impacts slower than ``restitution_threshold`` m/s do not bounce
     (None: 5 dt |gravity|). ``bounds`` ((x, y, z), (x, y, z)): a body that leaves them stops the run with an error.
+    ``ellipsoid_method``: see ``find_contacts``.
     """
 
     def __init__(
@@ -73,7 +78,7 @@ class Simulation:
         scene,
         dt,
         solver=None,
-        broad_phase="grid",
+        broad_phase="auto",
         device="cpu",
         precision="single",
         threads=None,
@@ -84,6 +89,7 @@ class Simulation:
         warm_start=True,
         restitution_threshold=None,
         bounds=None,
+        ellipsoid_method="direct",
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
@@ -94,12 +100,14 @@ class Simulation:
         self.solver = GaussSeidel(tolerance=1e-4) if solver is None else solver
         if not isinstance(self.solver, Solver):
             raise TypeError(f"solver must be a solver such as GaussSeidel(), not {solver!r}")
-        checks.choice("broad_phase", broad_phase, ("grid", "brute"))
+        checks.choice("broad_phase", broad_phase, BROAD_PHASES)
+        checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
         checks.choice("device", device, ("cpu",))
         checks.choice("precision", precision, ("single", "double"))
         checks.choice("friction", friction, ("cone", "coulomb"))
         self.threads = checked_threads(threads)
         self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
+        self.ellipsoid_method = ellipsoid_method
         self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
         self.recovery = checks.number("recovery", recovery, minimum=0.0, maximum=1.0)
         self.recovery_speed = (
@@ -177,6 +185,7 @@ class Simulation:
             engine.penetration,
             energy,
             impacts,
+            engine.phase,
             seconds,
         )
         return self.report
@@ -202,7 +211,7 @@ class Simulation:
                 self.ignored,
                 margin,
                 self.geometries,
-                "direct",
+                self.ellipsoid_method,
                 scalars,
                 threshold,
             )
@@ -296,6 +305,14 @@ class Simulation:
         if self._refused:
             raise SimulationError("contacts are not known after a refused step: take a good step first")
         return ContactTable.of_step(self.engine) if self.report else ContactTable.empty()
+
+    def cast_rays(self, origins, directions, reach=math.inf):
+        """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
+        return cast_rays(self.bodies, self.geometries, origins, directions, reach)
+
+    def bodies_in_box(self, low, high):
+        """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
+        return bodies_in_box(self.bodies, self.geometries, low, high)
 
     def state_hash(self):
         """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit."""

@@ -70,7 +70,8 @@ def start(simulation):
         return False
     started.add(features)
     done = marker(features)
-    if done is None or done.exists() or simulation.broad_phase != "grid" or os.cpu_count() < 2 or not _claim(done):
+    phase = engine.choose_broad_phase(simulation.bodies) if simulation.broad_phase == "auto" else simulation.broad_phase
+    if done is None or done.exists() or phase != "grid" or os.cpu_count() < 2 or not _claim(done):
         return False
     try:
         subprocess.Popen(child_command(features), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

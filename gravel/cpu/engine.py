@@ -17,6 +17,8 @@ from gravel.geometry import library_of
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, REMOVED, STATUS
 
+BROAD_PHASES = ("auto", "grid", "bvh", "sap", "brute")
+MIXED = 8.0  # the largest bodies' radius over the median from which on the tree is quicker than the grid
 ELLIPSOID_METHODS = ("direct", "method-1", "method-2")  # in the order of ``ellipsoids``
 
 
@@ -54,6 +56,14 @@ def only_balls(bodies):
     moments = bodies.inverse_mass
     even = (moments[:, 1] == moments[:, 2]) & (moments[:, 2] == moments[:, 3])
     return bool(np.all(((bodies.shape == SPHERE) & even) | (bodies.status != MOVABLE)))
+
+
+def choose_broad_phase(bodies):
+    """The grid, unless the bodies' sizes differ so much that its cells serve few: then the tree. Planes, and a few bodies that
+    are far larger than the rest, count for neither: the grid keeps them out of its cells."""
+    radii = np.sort(bodies.extent[(bodies.status != REMOVED) & np.isfinite(bodies.extent[:, 3]), 3])
+    mixed = len(radii) > 10 * grid.HUGE_LIMIT and radii[-1 - grid.HUGE_LIMIT] > MIXED * np.median(radii)
+    return "bvh" if mixed else "grid"
 
 
 class Engine:
@@ -103,6 +113,7 @@ class Engine:
             self.turned = bool(np.any((bodies.shape != SPHERE) & (bodies.shape != PLANE)))
             self.shared = bool(np.any(bodies.geometry >= 0))
             self.family = narrow.family_of(bodies)
+            self.phase = choose_broad_phase(bodies) if self.broad_phase_name == "auto" else self.broad_phase_name
         self.tile_size = tile_size(n)
         self.reach = self._buffer("reach", n, (4,), "f8")
         self.statistics = self._kept("statistics", chunks, lambda: self._statistics(chunks))
@@ -120,16 +131,16 @@ class Engine:
         """Bring the bodies into the order of the broad phase."""
         n = len(self.bodies.tag)
         order, keys = self._buffer("order", n, dtype="i4"), self._buffer("keys", n, dtype="i4")
-        if self.broad_phase_name == "grid":
+        if self.phase == "grid":
             cells, spare = self._cells(), self._buffer("spare", n, dtype="i4")
             self.cell_start = self._buffer("cell_start", grid.most_cells(n) + 1, dtype="i4")
             grid.sort_into_cells(self.reach, self.bodies.tag, self.statistics, cells, keys, order, spare, self.cell_start)
             count = int(cells.count[1])
-        elif self.broad_phase_name == "bvh":
+        elif self.phase == "bvh":
             spare = self._buffer("spare", n, dtype="i4")
             self.in_tree, count = bvh.sort_along_curve(self.reach, self.bodies.tag, keys, order, spare)
             self.tree = self._buffer("tree", bvh.tree_rows(self.in_tree), (6,), "f8")
-        elif self.broad_phase_name == "sap":
+        elif self.phase == "sap":
             spare, self.line = self._buffer("spare", n, dtype="i4"), self._buffer("line", 3, dtype="f8")
             self.swept, count = sap.sort_along_axis(self.reach, self.bodies.tag, self.statistics, keys, order, spare, self.line)
         else:
@@ -160,11 +171,11 @@ class Engine:
         room = tile_count * capacity
         self.pairs = self._kept("pairs", (room, tile_count), lambda: self._pairs(room, tile_count))
         rest = self.rules.ignored, self.tile_size, capacity, self.balls, self.pairs
-        if self.broad_phase_name == "grid":
+        if self.phase == "grid":
             return grid.find_pairs(self.arranged, self.cells, self.cell_start, *rest)
-        if self.broad_phase_name == "bvh":
+        if self.phase == "bvh":
             return bvh.find_pairs(self.arranged, self.in_tree, self.tree, *rest)
-        if self.broad_phase_name == "sap":
+        if self.phase == "sap":
             return sap.find_pairs(self.arranged, self.swept, self.line, *rest)
         return brute.find_all_pairs(self.arranged, *rest)
 

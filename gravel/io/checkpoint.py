@@ -36,6 +36,7 @@ SETTINGS = (
     "recovery_speed",
     "warm_start",
     "restitution_threshold",
+    "ellipsoid_method",
 )
 MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
 
@@ -95,9 +96,9 @@ def load(path, threads=None, motions=None):
 def _geometry_arrays(geometries):
     """Each field of all geometries end to end, with the number of rows of each, so that many geometries are few arrays."""
     number = {id(g): k for k, g in enumerate(geometries)}
-    arrays = {}
+    arrays, plain = {}, [_plain(g, number) for g in geometries]
     for name, blank in _plain(Geometry(), number).items():
-        rows = [_plain(g, number)[name] for g in geometries]
+        rows = [fields[name] for fields in plain]
         arrays[f"geometries/{name}"] = np.concatenate([blank[:0], *rows])
         arrays[f"geometries/rows/{name}"] = np.array([len(r) for r in rows], np.int64)
     return arrays
