@@ -172,7 +172,9 @@ def plot(result, output):
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
 @click.option("--threads", type=int, help="Threads (default: all cores).")
 def bench(names, as_json, quick, threads):
-    """Run benchmarks (collide, contacts, solver, step, convergence; default: all) next to the papers' figures."""
+    """Run benchmarks next to the papers' figures.
+
+    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, convergence; default: all."""
     from gravel import bench as benchmarks
 
     benchmarks.run(names, quick, threads, as_json)

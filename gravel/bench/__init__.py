@@ -10,7 +10,7 @@ import click
 
 from gravel import checks
 
-NAMES = ("collide", "contacts", "solver", "step", "convergence")
+NAMES = ("collide", "contacts", "ellipsoids", "pairs", "box-collider", "solver", "step", "convergence")
 
 
 def run(names, quick, threads, as_json):
@@ -26,7 +26,7 @@ def run(names, quick, threads, as_json):
     if not as_json:
         click.echo(f"{results['processor']}, {threads} threads")
     for name in names:
-        module = importlib.import_module(f"gravel.bench.{name}")
+        module = importlib.import_module(f"gravel.bench.{name.replace('-', '_')}")
         rows = results[name] = []
         if not as_json:
             click.echo(f"\n{name}: {module.__doc__.splitlines()[0]}")

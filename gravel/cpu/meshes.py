@@ -30,6 +30,8 @@ FACE = 0  # where the nearest point of a triangle lies: 1 to 3 on the edge after
 SINKING = 0.5  # of its radius: so far may a ball's centre lie behind a triangle and still be pushed back
 ALIKE = 0.985  # cosine between normals of contacts that are thinned out together
 LEAN = 1e-3  # sine of an angle that is none
+SHALLOW = 0.05  # of a solid's size: so deep may its lowest point be below a triangle that contains it for n to be plain
+AWAY, ABOVE, BESIDE = range(3)
 BLUNT = 0.02  # rad by which a normal may lean too far
 
 
@@ -267,6 +269,35 @@ def admissible(t, side, nx, ny, nz, meshes):
 
 
 @njit(**INNER)
+def against_plane(a, ma, dx, dy, dz, size_a, scale, t, mb, limit, one_sided, hulls, meshes):
+    """(place, side, n, point of a's core, gap): solid a against the plane of triangle t. AWAY: a is out of reach of it. ABOVE: the
+    point of a that is lowest over the plane lies within the triangle and not deep below, so that n is the triangle's normal
+    and nothing else need be asked. BESIDE: the nearest points are to be found."""
+    v, i, j, k = meshes.vertices, meshes.triangles[t, 0], meshes.triangles[t, 1], meshes.triangles[t, 2]
+    tx, ty, tz = meshes.normals[t, 0], meshes.normals[t, 1], meshes.normals[t, 2]
+    radius = core_radius(a)
+    x, y, z = rotate_back(mb, -dx, -dy, -dz)  # the centre of a in the mesh's frame
+    over = (x - scale * v[i, 0]) * tx + (y - scale * v[i, 1]) * ty + (z - scale * v[i, 2]) * tz
+    side = -1.0 if over < 0.0 and not one_sided else 1.0
+    wx, wy, wz = rotate(mb, side * tx, side * ty, side * tz)
+    lx, ly, lz = rotate_back(ma, -wx, -wy, -wz)
+    px, py, pz = support(a, hulls.vertices, hulls.links, lx, ly, lz)
+    gap = side * over - (px * lx + py * ly + pz * lz) - radius
+    if gap > limit:
+        return AWAY, side, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, gap
+    px, py, pz = rotate(ma, px, py, pz)
+    qx, qy, qz = rotate_back(mb, px, py, pz)
+    qx, qy, qz = x + qx, y + qy, z + qz
+    inside = over * side > 0.0 and gap > -SHALLOW * size_a
+    for corner in range(3):
+        p, q = (i, j) if corner == 0 else ((j, k) if corner == 1 else (k, i))
+        ex, ey, ez = v[q, 0] - v[p, 0], v[q, 1] - v[p, 1], v[q, 2] - v[p, 2]
+        ex, ey, ez = cross(tx, ty, tz, ex, ey, ez)  # inward, across the edge
+        inside = inside and (qx - scale * v[p, 0]) * ex + (qy - scale * v[p, 1]) * ey + (qz - scale * v[p, 2]) * ez >= 0.0
+    return ABOVE if inside else BESIDE, side, -wx, -wy, -wz, px, py, pz, gap
+
+
+@njit(**INNER)
 def collect(a, ma, size_a, dx, dy, dz, scale, geometry, mb, limit, hulls, meshes, work, count, out, feature):
     """Add the contacts of convex solid a with mesh b to the scratch's rows (normal, point, gap) and names; returns their
     number. ``out`` and ``feature`` are only used on the way."""
@@ -281,16 +312,23 @@ def collect(a, ma, size_a, dx, dy, dz, scale, geometry, mb, limit, hulls, meshes
             t = found[c]
             i, j, k = np.int64(triangles[t, 0]), np.int64(triangles[t, 1]), np.int64(triangles[t, 2])
             triangle = Solid(TRIANGLE, scale, scale, scale, i, j, k)
-            touching, nx, ny, nz, px, py, pz, distance = distance_of_cores(
-                a, triangle, ma, mb, d, limit + radius, size_a, hulls.vertices, hulls.links, work
+            place, side, nx, ny, nz, px, py, pz, gap = against_plane(
+                a, ma, dx, dy, dz, size_a, scale, t, mb, limit, meshes.one_sided[geometry], hulls, meshes
             )
-            gap = distance - radius
-            if not touching or gap > limit:
+            if place == AWAY:
                 continue
+            if place == BESIDE:
+                touching, nx, ny, nz, px, py, pz, distance = distance_of_cores(
+                    a, triangle, ma, mb, d, limit + radius, size_a, hulls.vertices, hulls.links, work
+                )
+                gap = distance - radius
+                if not touching or gap > limit:
+                    continue
             ex, ey, ez = rotate_back(mb, -nx, -ny, -nz)
             upright = ex * meshes.normals[t, 0] + ey * meshes.normals[t, 1] + ez * meshes.normals[t, 2]
-            side = -1.0 if upright < 0.0 and not meshes.one_sided[geometry] else 1.0
-            if upright * side < -LEAN or not admissible(t, side, ex, ey, ez, meshes):
+            if place == BESIDE:
+                side = -1.0 if upright < 0.0 and not meshes.one_sided[geometry] else 1.0
+            if place == BESIDE and (upright * side < -LEAN or not admissible(t, side, ex, ey, ez, meshes)):
                 if gap < worst_gap and upright * side > -0.5:
                     worst, worst_gap, worst_side = t, gap, side
                 continue

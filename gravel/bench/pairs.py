@@ -1,0 +1,74 @@
+"""Contacts of two bodies, ns per pair for each pair of shapes, one thread.
+
+Shapes of about one size in random proportions and turns, at random distances at which about half of the pairs overlap; the
+time is that of the narrow phase, from pairs to contacts. Peers on such pairs of ellipsoids: FCL 3.2, MuJoCo 4, coal 9 us
+(design page).
+"""
+
+import numpy as np
+
+from gravel.bench.collide import best
+from gravel.contacts import ContactTable, detection_rules
+from gravel.cpu.engine import Engine
+from gravel.cpu.threads import use_threads
+from gravel.polyhedra import ConvexHull, Mesh
+from gravel.scene import Scene
+from gravel.scenes.setup import random_turns
+from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+
+SHAPES = (Sphere, Ellipsoid, Capsule, Cylinder, Cone, Box, ConvexHull, Mesh, Plane)
+
+
+def run(quick, threads):
+    for k, first in enumerate(SHAPES):
+        for second in SHAPES[k:]:
+            if first is not Plane:
+                yield measure_pairs(first, second, 200 if quick else 2000)
+
+
+def make(kind, n, rng):
+    """n shapes of one kind, of sizes around 1."""
+    sizes = rng.uniform(0.5, 1.0, (n, 3))
+    if kind is Sphere:
+        return Sphere(sizes[:, 0])
+    if kind in (Ellipsoid, Box):
+        return kind(sizes)
+    if kind is ConvexHull:
+        return ConvexHull(np.random.default_rng(2).normal(size=(30, 3)) * 0.5, scale=sizes[:, 0])
+    if kind is Mesh:
+        import trimesh
+
+        ball = trimesh.creation.icosphere(subdivisions=3)
+        return Mesh(ball.vertices, ball.faces, scale=sizes[:, 0])
+    return kind(sizes[:, 0], sizes[:, 1])
+
+
+def measure_pairs(first, second, n):
+    """One row: n pairs, each far from the others."""
+    rng = np.random.default_rng(1)
+    scene = Scene()
+    places = np.stack(np.meshgrid(*[np.arange(np.ceil(n ** (1 / 3)))] * 3, indexing="ij"), -1).reshape(-1, 3)[:n] * 20.0
+    away = rng.normal(size=(n, 3))
+    away *= (rng.uniform(0.0, 2.8, n) / np.linalg.norm(away, axis=1))[:, None]
+    if second is Plane:  # one plane through the middle of all the bodies, which lie around it
+        places[:, 2], away = 0.0, np.zeros((n, 3))
+        places[:, :2] = 20.0 * np.stack([np.arange(n) % 100, np.arange(n) // 100], axis=1)
+        places[:, 2] = rng.uniform(0.0, 1.4, n)
+        scene.add_body(Plane(), fixed=True)
+    else:
+        scene.add_bodies(make(second, n, rng), places + away, quaternions=random_turns(n, rng))
+    scene.add_bodies(make(first, n, rng), places, quaternions=random_turns(n, rng))
+    use_threads(1)
+    engine = Engine(np.float64, "grid")
+    engine.find_bounds(scene.bodies.copy(np.float64), detection_rules(0.0, scene.geometries))
+    engine.find_pairs()
+    engine.find_contacts()
+    pairs, table = int(engine.pairs.count.sum()), ContactTable.of_detection(engine)
+    seconds = best(engine.find_contacts, 3)
+    return {
+        "pair": f"{first.__name__}-{second.__name__}",
+        "pairs": pairs,
+        "touching": len(np.unique(np.stack([table.body_a, table.body_b]), axis=1).T) / max(pairs, 1),
+        "contacts": len(table),
+        "ns per pair": 1e9 * seconds / max(pairs, 1),
+    }
