@@ -7,18 +7,19 @@ from gravel import checks
 NAMES = ("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider")
 
 
-def _module(name):
+def module_of(name):
+    """The module of a scene."""
     return importlib.import_module(f"gravel.scenes.{name.replace('-', '_')}")
 
 
 def build(name, bodies=None, seed=0):
     """The ``Setup`` of a built-in scene, with about ``bodies`` bodies that can move."""
     checks.choice("scene", name, NAMES)
-    module = _module(name)
+    module = module_of(name)
     bodies = module.BODIES if bodies is None else checks.count("bodies", bodies, minimum=module.FEWEST)
     return module.build(bodies, seed)
 
 
 def describe(name):
     """What a scene shows, in one line."""
-    return _module(name).__doc__.split("\n")[0].rstrip(".")
+    return module_of(name).__doc__.split("\n")[0].rstrip(".")

@@ -6,7 +6,20 @@ import pytest
 import gravel as gv
 from gravel import scenes
 
-SMALL = {"silo": 400, "tank": 400, "drain": 500, "mixer": 600, "pile": 200, "gas": 200, "wall": 60}
+SMALL = {
+    "silo": 400,
+    "tank": 400,
+    "drain": 500,
+    "mixer": 600,
+    "pile": 200,
+    "gas": 200,
+    "wall": 60,
+    "ellipsoids": 200,
+    "clumps": 60,
+    "drum": 400,
+    "terrain": 40,
+    "box-collider": 200,
+}
 
 
 @pytest.mark.parametrize("name", scenes.NAMES)
@@ -30,7 +43,7 @@ def test_checks_notice_a_grain_outside_or_lost(name):
 
 @pytest.mark.parametrize("name", scenes.NAMES)
 def test_scenes_scale_and_start_without_overlap(name):
-    for bodies in (scenes.importlib.import_module(f"gravel.scenes.{name}").FEWEST, 1000):
+    for bodies in (scenes.module_of(name).FEWEST, 1000):
         setup = scenes.build(name, bodies)
         assert np.count_nonzero(setup.scene.bodies.status == 2) == pytest.approx(bodies, rel=0.1)
         simulation = gv.Simulation(setup.scene, setup.dt, **setup.options)
