@@ -3,8 +3,8 @@
 Each frame is a cloud of points, one per body that is there and has a size, with point data (id, velocity, radius, shape,
 extent, quaternion, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: planes, the step reports over
 time, and ``geometries/<number>``, the surfaces of hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of
-their bodies, which scale them by extent[0]. A geometry is written when a body first has it. The file is flushed after every frame, so that
-what was written before a stop can be read.
+their bodies, which scale them by extent[0]. A geometry is written when a body first has it. The numbers in ``shape`` are named in
+the attribute ``shapes``. The file is flushed after every frame, so that what was written before a stop can be read.
 """
 
 import os

@@ -1,12 +1,14 @@
 """Results and checkpoints: what is written can be read, by us and by others; what is not ours is refused."""
 
+import dataclasses
+
 import h5py
 import numpy as np
 import pytest
 import pyvista
 
 import gravel as gv
-from gravel.io.vtkhdf import read_frame, read_reports
+from gravel.io.vtkhdf import ResultWriter, read_frame, read_reports
 
 
 def falling(n=5, **options):
@@ -144,3 +146,126 @@ def test_a_disk_that_fills_up_stops_the_run_and_leaves_what_was_written(tmp_path
     with pytest.raises(OSError, match="only 1.0 MB left"):
         simulation.save(tmp_path / "state.h5")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["full.vtkhdf"]
+
+
+# --- geometries
+CUBE = np.array([(x, y, z) for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
+
+
+def of_all_kinds():
+    """A scene with ground and one or two bodies of each kind, and the shapes by id."""
+    scene, hull = gv.Scene(), gv.ConvexHull(np.random.default_rng(3).normal(size=(15, 3)) * 0.07)
+    ground = gv.HeightField.from_function(lambda x, y: 0.05 * np.sin(4 * x) * np.cos(3 * y), (-2, -2), (2, 2), 0.25)
+    scene.add_body(ground, fixed=True)
+    shapes = [
+        gv.Sphere(0.1),
+        gv.Ellipsoid((0.14, 0.1, 0.06)),
+        gv.Capsule(0.06, 0.1),
+        gv.Cylinder(0.08, 0.12),
+        gv.Cone(0.1, 0.25),
+        gv.Box((0.12, 0.08, 0.05)),
+        hull,
+        gv.Clump([[0, 0, 0], [0.1, 0, 0]], [0.1, 0.07], scale=1.1),
+        gv.Compound([(gv.Sphere(0.1),), (hull, (0, 0, 0.15)), (gv.ConvexHull(CUBE), (0.1, 0, 0))]),
+        gv.Mesh([(0, 0, 0), (0.3, 0, 0), (0, 0.3, 0), (0, 0, 0.3)], [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]),
+    ]
+    for k, shape in enumerate(shapes):
+        scene.add_body(shape, (0.5 * (k % 4) - 0.7, 0.5 * (k // 4) - 0.7, 0.4), quaternion=(1, 0.1 * k, 0, 0.2))
+    return scene, [ground, *shapes]
+
+
+def test_results_hold_every_kind_with_its_surface(tmp_path):
+    scene, shapes = of_all_kinds()
+    simulation = gv.Simulation(scene, 1e-3)
+    with ResultWriter(tmp_path / "r.vtkhdf", simulation) as writer:
+        writer.write_frame()
+    frame, bodies = read_frame(tmp_path / "r.vtkhdf"), simulation.bodies
+    assert frame["shape"].tolist() == [shape.KIND for shape in shapes]
+    assert frame["geometry"].tolist() == bodies.geometry.tolist()
+    assert np.allclose(frame["extent"], bodies.extent[:, :3]) and np.allclose(frame["quaternion"], bodies.quaternion)
+    assert sorted(frame["geometries"]) == sorted(set(bodies.geometry.tolist()) - {-1})
+    for body, number in enumerate(frame["geometry"].tolist()):
+        if number >= 0:
+            surface, geometry = frame["geometries"][number], simulation.geometries[number]
+            assert surface["vertices"].dtype == "f4" and surface["triangles"].dtype == "i4"
+            assert surface["triangles"].min() >= 0 and surface["triangles"].max() < len(surface["vertices"])
+            reach = np.linalg.norm(surface["vertices"], axis=1).max()
+            assert reach == pytest.approx(geometry.radius, rel=0.05 if shapes[body].KIND == gv.Clump.KIND else 1e-5)
+            if shapes[body].KIND == gv.Mesh.KIND:
+                assert np.array_equal(surface["triangles"], geometry.triangles)
+    with h5py.File(tmp_path / "r.vtkhdf") as file:
+        names = list(file["gravel"].attrs["shapes"])
+        assert len(file["gravel/geometries"]) == len(simulation.geometries)  # with the hulls that are in compounds only
+    assert [names[shape.KIND] for shape in shapes[:4]] == ["MESH", "SPHERE", "ELLIPSOID", "CAPSULE"]
+    (mesh,) = [mesh for _, mesh in frames_by_vtk(tmp_path / "r.vtkhdf")]
+    assert mesh["geometry"].tolist() == bodies.geometry.tolist()
+
+
+def test_geometries_that_come_later_are_written_once_and_the_room_for_them_is_asked(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("gravel.io.vtkhdf.check_room", lambda path, needed: asked.append(needed))
+    simulation = falling()
+    with ResultWriter(tmp_path / "r.vtkhdf", simulation) as writer:
+        writer.write_frame()
+        heights = gv.HeightField(np.zeros((400, 400)), 0.1)
+        simulation.add_bodies(heights, [[0, 0, -1]], fixed=True)
+        writer.write_frame()
+        simulation.add_bodies(heights, [[0, 0, -2]], fixed=True)
+        simulation.add_bodies(gv.ConvexHull(CUBE), [[0, 0, 3]])
+        writer.write_frame()
+    assert [sorted(read_frame(tmp_path / "r.vtkhdf", k)["geometries"]) for k in range(3)] == [[], [0], [0, 1]]
+    assert read_frame(tmp_path / "r.vtkhdf")["geometry"].tolist() == [-1] * 5 + [0, 0, 1]
+    assert asked[0] == asked[1] and asked[2] - asked[1] > 12 * (400**2 + 2 * 399**2) and asked[3] < asked[2] / 10 + asked[1]
+
+
+def test_results_of_another_version_are_refused(tmp_path):
+    with ResultWriter(tmp_path / "r.vtkhdf", falling()) as writer:
+        writer.write_frame()
+    with h5py.File(tmp_path / "r.vtkhdf", "r+") as file:
+        del file["gravel"].attrs["version"]
+    with pytest.raises(ValueError, match="result version 1, this gravel reads version 2"):
+        read_frame(tmp_path / "r.vtkhdf")
+
+
+def test_checkpoints_hold_geometries_and_bodies_may_be_added_after(tmp_path):
+    scene, shapes = of_all_kinds()
+    simulation = gv.Simulation(scene, 1e-3)
+    simulation.save(tmp_path / "c.h5")
+    loaded = gv.Simulation.load(tmp_path / "c.h5")
+    assert np.array_equal(loaded.bodies.geometry, simulation.bodies.geometry)
+    assert len(loaded.geometries) == len(simulation.geometries)
+    for old, new in zip(simulation.geometries, loaded.geometries):
+        for field in dataclasses.fields(old):
+            if field.name != "parts":
+                a, b = np.asarray(getattr(old, field.name)), np.asarray(getattr(new, field.name))
+                assert np.array_equal(a, b) and a.dtype == b.dtype and a.shape == b.shape, field.name
+        assert [simulation.geometries.index(p) for p in old.parts] == [loaded.geometries.index(p) for p in new.parts]
+    assert any(g.parts for g in loaded.geometries)
+    count, hull = len(loaded.geometries), gv.ConvexHull(CUBE)
+    ids = [loaded.add_bodies(hull, [[0, 0, z]])[0] for z in (5, 6)]
+    assert loaded.bodies.geometry[ids].tolist() == [count, count] and len(loaded.geometries) == count + 1
+    loaded.save(tmp_path / "d.h5")
+    assert len(gv.Simulation.load(tmp_path / "d.h5").geometries) == count + 1
+
+
+def test_a_resumed_simulation_of_shapes_continues_bit_for_bit(tmp_path):
+    scene = gv.Scene()
+    scene.add_body(gv.HeightField.from_function(lambda x, y: 0.05 * np.sin(4 * x) * np.cos(3 * y), (-2, -2), (2, 2), 0.25), fixed=True)
+    for k, shape in enumerate(
+        (
+            gv.ConvexHull(np.random.default_rng(3).normal(size=(15, 3)) * 0.07, scale=[0.8, 1.1]),
+            gv.Clump([[0, 0, 0], [0.1, 0, 0]], [0.1, 0.07]),
+            gv.Ellipsoid((0.14, 0.1, 0.06)),
+        )
+    ):
+        scene.add_bodies(shape, [[0.3 * k - 0.3, 0, 0.3], [0.3 * k - 0.3, 0.05, 0.6]], quaternions=[[1, 0.2, 0, 0], [1, 0, 0.5, 0.1]])
+    simulation = gv.Simulation(scene, 2e-3)
+    simulation.run(until=0.3)
+    assert simulation.report.contacts > 3
+    simulation.save(tmp_path / "c.h5")
+    resumed = gv.Simulation.load(tmp_path / "c.h5")
+    for _ in range(100):
+        simulation.step()
+        resumed.step()
+    assert resumed.state_hash() == simulation.state_hash()
+    assert resumed.report.contacts == simulation.report.contacts
