@@ -314,6 +314,8 @@ def test_directions_of_any_length_and_one_origin_for_all():
 def test_of_two_bodies_at_one_place_the_lower_id_is_hit():
     hits = cast(scene_with(*[gv.Sphere(0.5)] * 20), PLACE + (0, 0, 3), (0, 0, -1))
     assert hits.body.tolist() == [0]
+    scene = scene_with(gv.Box((1, 1, 1)), gv.Plane(), place=np.zeros(3), turn=(1, 0, 0, 0), step=(0, 0, 1))
+    assert cast(scene, (0, 0, 3), (0, 0, -1)).body.tolist() == [0]
 
 
 def test_no_rays_and_no_bodies():
