@@ -17,7 +17,7 @@ from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "APGD",

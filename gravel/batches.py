@@ -14,6 +14,7 @@ from gravel.contacts import ContactTable, checked_threads, detection_rules
 from gravel.cpu.boxes import count_owned, lower_bound, split_bodies
 from gravel.cpu.engine import Engine
 from gravel.cpu.threads import use_threads
+from gravel.geometry import NONE
 from gravel.scene import unit_quaternions
 from gravel.state import MOVABLE, Bodies
 
@@ -74,8 +75,8 @@ class _Work:
     """The bodies, and one engine with one table of bodies, filled anew for each box."""
 
     def __init__(self, shape, positions, quaternions, margin, memory, threads):
-        if not isinstance(shape, (shapes.Sphere, shapes.Box)):
-            raise TypeError(f"shapes must be a Sphere or a Box, not {shape!r}")
+        if not isinstance(shape, shapes.Simple) or isinstance(shape, shapes.Plane):
+            raise TypeError(f"shapes must be a Sphere, Ellipsoid, Capsule, Cylinder, Cone or Box, not {shape!r}")
         self.shape, self.positions = shape, checks.array("positions", positions, (None, 3), copy=False)
         self.count = n = len(self.positions)
         if shape.count is not None and shape.count != n:
@@ -115,6 +116,7 @@ class _Work:
             "inverse_mass": np.broadcast_to(1.0, (n, 4)),
             "extent": extent,
             "tag": np.broadcast_to((self.shape.KIND, 0, 0, MOVABLE), (n, 4)),
+            "geometry": np.broadcast_to(NONE, n),
         }
         self.bodies.count = 0
         self.bodies.append(block)

@@ -26,7 +26,7 @@ ALLOWED = {
     "solvers": {"checks", "cpu"},
     "problem": {"checks", "cpu"},
     "contacts": PLAIN | {"scene", "cpu"},
-    "batches": {"checks", "shapes", "state", "scene", "contacts", "cpu"},
+    "batches": {"checks", "shapes", "geometry", "state", "scene", "contacts", "cpu"},
     "simulation": PLAIN | {"queries", "scene", "cpu", "solvers", "contacts", "run", "io"},
     "run": {"checks", "io"},
     "io": PLAIN | {"scene", "cpu", "problem", "solvers", "simulation", "io"},
