@@ -16,6 +16,8 @@ from gravel.rotations import rotate
 from gravel.shapes import PLANE
 from gravel.state import REMOVED
 
+HAIR = 1e-14  # by which boxes are wider than bodies, relative: roundings must not make a ray miss what it grazes
+
 
 @dataclass(frozen=True)
 class RayHits:
@@ -42,9 +44,9 @@ def cast_rays(bodies, geometries, origins, directions, reach=math.inf):
     n = len(origins)
     body, distance, point, normal = np.empty(n, np.int64), np.empty(n), np.empty((n, 3)), np.empty((n, 3))
     library = library_of(geometries)
-    queried, in_tree = _in_tree_order(bodies, *_boxes(bodies, library))
-    boxes = np.empty((bvh.tree_rows(in_tree), 6))
-    rays.cast_rays(origins, directions, reach, queried, in_tree, boxes, library, body, distance, point, normal)
+    queried, in_tree, centre, half = _in_tree_order(bodies, *_boxes(bodies, library))
+    tree, surfaces = np.empty((bvh.tree_rows(in_tree), 6)), rays.surfaces_of(library)
+    rays.cast_rays(origins, directions, reach, queried, in_tree, centre, half, tree, surfaces, body, distance, point, normal)
     return RayHits(body, distance, point, normal)
 
 
@@ -85,16 +87,20 @@ def _boxes(bodies, library):
 
 
 def _in_tree_order(bodies, low, high):
-    """The bodies that are not removed, in the order of a tree over their boxes, and how many of them it holds."""
+    """The bodies that are not removed, in the order of a tree over their boxes, how many of them it holds, and the centres and
+    half extents from which it is built."""
     n = bodies.count
     endless = ~np.isfinite(low).all(axis=1)
+    boxes = np.column_stack([low, high])
+    boxes += HAIR * np.abs(boxes) * (-1, -1, -1, 1, 1, 1)
     low[endless] = high[endless] = bodies.position[endless]
-    reach = np.empty((n, 4))
-    reach[:, :3] = 0.5 * (low + high)
-    half = np.maximum(high - reach[:, :3], reach[:, :3] - low)
-    reach[:, 3] = np.where(endless, np.inf, np.linalg.norm(half, axis=1))
+    centre = np.empty((n, 4))
+    centre[:, :3] = 0.5 * (low + high)
+    half = np.maximum(high - centre[:, :3], centre[:, :3] - low)
+    centre[:, 3] = np.where(endless, np.inf, np.linalg.norm(half, axis=1))
     keys, order, spare = (np.empty(n, np.int32) for _ in range(3))
-    in_tree, count = bvh.sort_along_curve(reach, bodies.tag, keys, order, spare)
+    in_tree, count = bvh.sort_along_curve(centre, bodies.tag, keys, order, spare)
     order = order[:count]
-    fields = (bodies.position, bodies.quaternion, bodies.extent, bodies.shape, bodies.geometry, reach, half)
-    return rays.Queried(order, *(np.ascontiguousarray(values[order]) for values in fields)), in_tree
+    pose = np.column_stack([bodies.position, bodies.quaternion, bodies.extent[:, :3]])
+    tag = np.column_stack([bodies.shape, bodies.geometry])
+    return rays.Queried(order, pose[order], tag[order], boxes[order]), in_tree, centre[order], half[order]

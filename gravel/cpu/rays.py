@@ -33,17 +33,41 @@ class Ray(NamedTuple):
     dz: float
 
 
+class Surfaces(NamedTuple):
+    """What rays need of the geometries, in few arrays: a call hands over each of them."""
+
+    first: np.ndarray  # (geometries + 1, 4) first face, triangle, box and child of each
+    faces: np.ndarray  # (f, 4) hulls: normal, distance from the origin
+    corners: np.ndarray  # (t, 3, 3) triangles of meshes
+    normals: np.ndarray  # (t, 3)
+    boxes: np.ndarray  # (b, 6) of the trees of meshes
+    children: np.ndarray  # (c, 10) position, quaternion, size
+    child_tag: np.ndarray  # (c, 2) kind, geometry
+
+
 class Queried(NamedTuple):
     """The bodies that rays meet, in the order of their tree."""
 
     order: np.ndarray  # (n,) ids
-    position: np.ndarray
-    quaternion: np.ndarray
-    extent: np.ndarray
-    shape: np.ndarray
-    geometry: np.ndarray
-    reach: np.ndarray  # (n, 4) centre of the box
-    half: np.ndarray  # (n, 3) half extents of the box
+    pose: np.ndarray  # (n, 10) position, quaternion, size
+    tag: np.ndarray  # (n, 2) kind, geometry
+    boxes: np.ndarray  # (n, 6) lowest and highest corner
+
+
+def surfaces_of(library):
+    """The surfaces of a ``gravel.geometry.Library``."""
+    firsts = (library.first_face, library.first_triangle, library.first_box, library.first_child)
+    inside = library.vertices[library.face_corners[library.face_start[:-1]]]
+    offset = np.einsum("fi,fi->f", library.face_normals, inside)
+    return Surfaces(
+        np.column_stack(firsts),
+        np.column_stack([library.face_normals, offset]),
+        np.ascontiguousarray(library.vertices[library.triangles]),
+        library.normals,
+        library.boxes,
+        np.column_stack([library.child_position, library.child_quaternion, library.child_size]),
+        np.column_stack([library.child_kind, library.child_geometry]),
+    )
 
 
 @njit(**INNER)
@@ -162,18 +186,11 @@ def in_plane(ray, x, y, z):
 
 
 @njit(**INNER)
-def face_offset(library, face, scale):
-    """Distance of a hull's face from the origin."""
-    corner, n, v = library.face_corners[library.face_start[face]], library.face_normals, library.vertices
-    return scale * (n[face, 0] * v[corner, 0] + n[face, 1] * v[corner, 1] + n[face, 2] * v[corner, 2])
-
-
-@njit(**INNER)
-def in_hull(ray, geometry, scale, library):
-    low, high = -math.inf, math.inf
-    for face in range(library.first_face[geometry], library.first_face[geometry + 1]):
-        x, y, z = library.face_normals[face, 0], library.face_normals[face, 1], library.face_normals[face, 2]
-        height, speed = ray.x * x + ray.y * y + ray.z * z - face_offset(library, face, scale), ray.dx * x + ray.dy * y + ray.dz * z
+def in_hull(ray, geometry, scale, surfaces):
+    low, high, faces = -math.inf, math.inf, surfaces.faces
+    for face in range(surfaces.first[geometry, 0], surfaces.first[geometry + 1, 0]):
+        x, y, z, offset = faces[face, 0], faces[face, 1], faces[face, 2], scale * faces[face, 3]
+        height, speed = ray.x * x + ray.y * y + ray.z * z - offset, ray.dx * x + ray.dy * y + ray.dz * z
         if speed < 0.0:
             low = max(low, -height / speed)
         elif speed > 0.0:
@@ -184,7 +201,7 @@ def in_hull(ray, geometry, scale, library):
 
 
 @njit(**INNER)
-def in_solid(ray, kind, x, y, z, geometry, library):
+def in_solid(ray, kind, x, y, z, geometry, surfaces):
     """The interval of any convex solid with sizes x, y, z."""
     if kind == SPHERE:
         return in_ball(ray, 0.0, x)
@@ -201,7 +218,7 @@ def in_solid(ray, kind, x, y, z, geometry, library):
     if kind == PLANE:
         return in_plane(ray, x, y, z)
     if kind == HULL:
-        return in_hull(ray, geometry, x, library)
+        return in_hull(ray, geometry, x, surfaces)
     return math.inf, -math.inf
 
 
@@ -230,18 +247,18 @@ def normal_of_box(x, y, z, px, py, pz):
 
 
 @njit(**INNER)
-def normal_of_hull(geometry, scale, library, px, py, pz):
-    nearest, most = library.first_face[geometry], -math.inf
-    n = library.face_normals
-    for face in range(library.first_face[geometry], library.first_face[geometry + 1]):
-        height = n[face, 0] * px + n[face, 1] * py + n[face, 2] * pz - face_offset(library, face, scale)
+def normal_of_hull(geometry, scale, surfaces, px, py, pz):
+    faces, first, last = surfaces.faces, surfaces.first[geometry, 0], surfaces.first[geometry + 1, 0]
+    nearest, most = first, -math.inf
+    for face in range(first, last):
+        height = faces[face, 0] * px + faces[face, 1] * py + faces[face, 2] * pz - scale * faces[face, 3]
         if height > most:
             nearest, most = face, height
-    return n[nearest, 0], n[nearest, 1], n[nearest, 2]
+    return faces[nearest, 0], faces[nearest, 1], faces[nearest, 2]
 
 
 @njit(**INNER)
-def normal_of_solid(kind, x, y, z, geometry, library, px, py, pz):
+def normal_of_solid(kind, x, y, z, geometry, surfaces, px, py, pz):
     """Outward normal at a point on the surface of a convex solid; its length is arbitrary."""
     if kind == SPHERE:
         return px, py, pz
@@ -263,7 +280,7 @@ def normal_of_solid(kind, x, y, z, geometry, library, px, py, pz):
         return normal_of_box(x, y, z, px, py, pz)
     if kind == PLANE:
         return x, y, z
-    return normal_of_hull(geometry, x, library, px, py, pz)
+    return normal_of_hull(geometry, x, surfaces, px, py, pz)
 
 
 # --- trees
@@ -292,7 +309,7 @@ def inverse_of(d):
 
 
 @njit(**INNER)
-def on_triangle(ray, vertices, a, b, c):
+def on_triangle(ray, corners, t):
     """Where a ray crosses a triangle, from either side, or inf. Edges belong to both their triangles: no ray slips between
     (Woop, Benthin, Wald 2013: the ray becomes the z axis by a shear, and the signs of three areas decide)."""
     k = 2
@@ -303,10 +320,10 @@ def on_triangle(ray, vertices, a, b, c):
     o, d = (ray.x, ray.y, ray.z, ray.x, ray.y), (ray.dx, ray.dy, ray.dz, ray.dx, ray.dy)
     i, j = (k + 1) % 3, (k + 2) % 3
     sx, sy = d[i] / d[k], d[j] / d[k]
-    az, bz, cz = vertices[a, k] - o[k], vertices[b, k] - o[k], vertices[c, k] - o[k]
-    ax, ay = vertices[a, i] - o[i] - sx * az, vertices[a, j] - o[j] - sy * az
-    bx, by = vertices[b, i] - o[i] - sx * bz, vertices[b, j] - o[j] - sy * bz
-    cx, cy = vertices[c, i] - o[i] - sx * cz, vertices[c, j] - o[j] - sy * cz
+    az, bz, cz = corners[t, 0, k] - o[k], corners[t, 1, k] - o[k], corners[t, 2, k] - o[k]
+    ax, ay = corners[t, 0, i] - o[i] - sx * az, corners[t, 0, j] - o[j] - sy * az
+    bx, by = corners[t, 1, i] - o[i] - sx * bz, corners[t, 1, j] - o[j] - sy * bz
+    cx, cy = corners[t, 2, i] - o[i] - sx * cz, corners[t, 2, j] - o[j] - sy * cz
     u, v, w = cx * by - cy * bx, ax * cy - ay * cx, bx * ay - by * ax
     if (u < 0.0 or v < 0.0 or w < 0.0) and (u > 0.0 or v > 0.0 or w > 0.0):
         return math.inf
@@ -317,29 +334,29 @@ def on_triangle(ray, vertices, a, b, c):
 
 
 @njit(**INNER)
-def on_mesh(ray, geometry, library, least, most, nodes):
+def on_mesh(ray, geometry, surfaces, least, most, nodes):
     """(where a ray first crosses the triangles of a mesh, or inf; which triangle)."""
-    first, boxes, triangles = library.first_box[geometry], library.boxes, library.triangles
-    inner = (library.first_box[geometry + 1] - first) // 2
-    first_triangle, last_triangle = library.first_triangle[geometry], library.first_triangle[geometry + 1]
+    first, boxes, corners = surfaces.first, surfaces.boxes, surfaces.corners
+    root = first[geometry, 2]
+    inner = (first[geometry + 1, 2] - root) // 2
     ix, iy, iz = inverse_of(ray.dx), inverse_of(ray.dy), inverse_of(ray.dz)
     best, hit, top = math.inf, np.int64(-1), 0
     nodes[0] = 0
     while top >= 0:
         node = nodes[top]
         top -= 1
-        if enters(boxes, first + node, ray, ix, iy, iz, least, min(best, most)) == math.inf:
+        if enters(boxes, root + node, ray, ix, iy, iz, least, min(best, most)) == math.inf:
             continue
         if node < inner:
             near, far = 2 * node + 1, 2 * node + 2
-            if enters(boxes, first + far, ray, ix, iy, iz, least, most) < enters(boxes, first + near, ray, ix, iy, iz, least, most):
+            if enters(boxes, root + far, ray, ix, iy, iz, least, most) < enters(boxes, root + near, ray, ix, iy, iz, least, most):
                 near, far = far, near
             nodes[top + 1], nodes[top + 2] = far, near
             top += 2
             continue
-        start = first_triangle + (node - inner) * TRIANGLES
-        for k in range(start, min(start + TRIANGLES, last_triangle)):
-            t = on_triangle(ray, library.vertices, triangles[k, 0], triangles[k, 1], triangles[k, 2])
+        start = first[geometry, 1] + (node - inner) * TRIANGLES
+        for k in range(start, min(start + TRIANGLES, first[geometry + 1, 1])):
+            t = on_triangle(ray, corners, k)
             if least <= t < best:
                 best, hit = t, k
     return best, hit
@@ -349,20 +366,20 @@ def on_mesh(ray, geometry, library, least, most, nodes):
 
 
 @njit(**INNER)
-def child_frame(child, library):
-    q, p = library.child_quaternion[child], library.child_position
-    return to_matrix(q), p[child, 0], p[child, 1], p[child, 2]
+def frame_at(poses, i, scale):
+    """(matrix, position, size) of row i of an array of positions, quaternions and sizes, the lengths scaled."""
+    p = poses[i]
+    return to_matrix(p[3:7]), (scale * p[0], scale * p[1], scale * p[2]), (scale * p[7], scale * p[8], scale * p[9])
 
 
 @njit(**INNER)
-def on_compound(ray, geometry, scale, library, least):
+def on_compound(ray, geometry, scale, surfaces, least):
     """(where a ray first crosses the surface of a child, or inf; which child)."""
-    best, hit, size = math.inf, np.int64(-1), library.child_size
-    for child in range(library.first_child[geometry], library.first_child[geometry + 1]):
-        m, x, y, z = child_frame(child, library)
-        local = seen_from(ray, m, scale * x, scale * y, scale * z)
-        sx, sy, sz = scale * size[child, 0], scale * size[child, 1], scale * size[child, 2]
-        low, high = in_solid(local, library.child_kind[child], sx, sy, sz, library.child_geometry[child], library)
+    best, hit, tag = math.inf, np.int64(-1), surfaces.child_tag
+    for child in range(surfaces.first[geometry, 3], surfaces.first[geometry + 1, 3]):
+        m, place, size = frame_at(surfaces.children, child, scale)
+        local = seen_from(ray, m, place[0], place[1], place[2])
+        low, high = in_solid(local, tag[child, 0], size[0], size[1], size[2], tag[child, 1], surfaces)
         t = first_ahead(low, high, least)
         if t < best:
             best, hit = t, child
@@ -370,54 +387,59 @@ def on_compound(ray, geometry, scale, library, least):
 
 
 @njit(**INNER)
-def on_body(ray, i, bodies, library, most, nodes):
+def on_body(ray, i, bodies, surfaces, most, nodes):
     """(where a ray first crosses the surface of a body, or inf; triangle or child)."""
-    extent, kind, geometry = bodies.extent, bodies.shape[i], bodies.geometry[i]
-    local = seen_from(ray, to_matrix(bodies.quaternion[i]), bodies.position[i, 0], bodies.position[i, 1], bodies.position[i, 2])
+    kind, geometry = bodies.tag[i, 0], bodies.tag[i, 1]
+    m, place, size = frame_at(bodies.pose, i, 1.0)
+    local = seen_from(ray, m, place[0], place[1], place[2])
     shift = -(local.x * local.dx + local.y * local.dy + local.z * local.dz)
     x, y, z = point_at(local, shift)
     local, part = Ray(x, y, z, local.dx, local.dy, local.dz), np.int64(-1)
     if kind == MESH:
-        scale = extent[i, 0]
+        scale = size[0]
         unscaled = Ray(x / scale, y / scale, z / scale, local.dx, local.dy, local.dz)
-        t, part = on_mesh(unscaled, geometry, library, -shift / scale, (most - shift) / scale, nodes)
+        t, part = on_mesh(unscaled, geometry, surfaces, -shift / scale, (most - shift) / scale, nodes)
         t *= scale
     elif kind == COMPOUND:
-        t, part = on_compound(local, geometry, extent[i, 0], library, -shift)
+        t, part = on_compound(local, geometry, size[0], surfaces, -shift)
     else:
-        low, high = in_solid(local, kind, extent[i, 0], extent[i, 1], extent[i, 2], geometry, library)
+        low, high = in_solid(local, kind, size[0], size[1], size[2], geometry, surfaces)
         t = first_ahead(low, high, -shift)
     return max(t + shift, 0.0), part
 
 
 @njit(**INNER)
-def normal_on_body(x, y, z, i, part, bodies, library):
+def normal_on_body(x, y, z, i, part, bodies, surfaces):
     """Outward normal of a body at a point of its surface, in the world frame."""
-    extent, kind, geometry = bodies.extent, bodies.shape[i], bodies.geometry[i]
-    m = to_matrix(bodies.quaternion[i])
+    kind, geometry = bodies.tag[i, 0], bodies.tag[i, 1]
+    m, place, size = frame_at(bodies.pose, i, 1.0)
     if kind == MESH:
-        nx, ny, nz = library.normals[part, 0], library.normals[part, 1], library.normals[part, 2]
+        nx, ny, nz = surfaces.normals[part, 0], surfaces.normals[part, 1], surfaces.normals[part, 2]
     else:
-        px, py, pz = rotate_back(m, x - bodies.position[i, 0], y - bodies.position[i, 1], z - bodies.position[i, 2])
+        px, py, pz = rotate_back(m, x - place[0], y - place[1], z - place[2])
         if kind == COMPOUND:
-            scale, size = extent[i, 0], library.child_size
-            turn, cx, cy, cz = child_frame(part, library)
-            px, py, pz = rotate_back(turn, px - scale * cx, py - scale * cy, pz - scale * cz)
-            sx, sy, sz = scale * size[part, 0], scale * size[part, 1], scale * size[part, 2]
-            nx, ny, nz = normal_of_solid(library.child_kind[part], sx, sy, sz, library.child_geometry[part], library, px, py, pz)
-            nx, ny, nz = rotate(turn, nx, ny, nz)
-        else:
-            nx, ny, nz = normal_of_solid(kind, extent[i, 0], extent[i, 1], extent[i, 2], geometry, library, px, py, pz)
+            turn, place, size = frame_at(surfaces.children, part, size[0])
+            kind, geometry = surfaces.child_tag[part, 0], surfaces.child_tag[part, 1]
+            m = product(m, turn)
+            px, py, pz = rotate_back(turn, px - place[0], py - place[1], pz - place[2])
+        nx, ny, nz = normal_of_solid(kind, size[0], size[1], size[2], geometry, surfaces, px, py, pz)
     nx, ny, nz = rotate(m, nx, ny, nz)
     length = math.sqrt(nx * nx + ny * ny + nz * nz)
     return nx / length, ny / length, nz / length
 
 
 @njit(**INNER)
-def cast_ray(ray, reach, bodies, in_tree, boxes, library, nodes, mesh_nodes):
+def product(a, b):
+    """a b, matrices row by row."""
+    x, y, z = rotate(a, b[0][0], b[1][0], b[2][0]), rotate(a, b[0][1], b[1][1], b[2][1]), rotate(a, b[0][2], b[1][2], b[2][2])
+    return (x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2])
+
+
+@njit(**INNER)
+def cast_ray(ray, reach, bodies, in_tree, tree, surfaces, nodes, mesh_nodes):
     """(distance to the first surface ahead or inf, place of the body in the order or -1, its triangle or child). Of surfaces at
     one distance, the body with the lowest id counts."""
-    order, n, room = bodies.order, bodies.order.size, leaf_room_of(in_tree)
+    order, boxes, n, room = bodies.order, bodies.boxes, bodies.order.size, leaf_room_of(in_tree)
     ix, iy, iz = inverse_of(ray.dx), inverse_of(ray.dy), inverse_of(ray.dz)
     best, hit, hit_part, top = math.inf, np.int64(-1), np.int64(-1), 0
     nodes[0] = 1
@@ -429,45 +451,48 @@ def cast_ray(ray, reach, bodies, in_tree, boxes, library, nodes, mesh_nodes):
         else:
             node = nodes[top]
             top -= 1
-            if enters(boxes, node, ray, ix, iy, iz, 0.0, min(best, reach)) == math.inf:
+            if enters(tree, node, ray, ix, iy, iz, 0.0, min(best, reach)) == math.inf:
                 continue
             if node < room:
                 near, far = 2 * node, 2 * node + 1
-                if enters(boxes, far, ray, ix, iy, iz, 0.0, reach) < enters(boxes, near, ray, ix, iy, iz, 0.0, reach):
+                if enters(tree, far, ray, ix, iy, iz, 0.0, reach) < enters(tree, near, ray, ix, iy, iz, 0.0, reach):
                     near, far = far, near
                 nodes[top + 1], nodes[top + 2] = far, near
                 top += 2
                 continue
             first, last = (node - room) * LEAF, min((node - room + 1) * LEAF, in_tree)
         for i in range(first, last):
-            t, part = on_body(ray, i, bodies, library, min(best, reach), mesh_nodes)
+            if enters(boxes, i, ray, ix, iy, iz, 0.0, min(best, reach)) == math.inf:
+                continue
+            t, part = on_body(ray, i, bodies, surfaces, min(best, reach), mesh_nodes)
             if t <= reach and (t < best or (t == best and t < math.inf and order[i] < order[hit])):
                 best, hit, hit_part = t, i, part
     return best, hit, hit_part
 
 
 @njit(**INNER)
-def rays_of_chunk(chunk, origins, directions, reach, bodies, in_tree, boxes, library, body, distance, point, normal):
+def rays_of_chunk(chunk, origins, directions, reach, bodies, in_tree, tree, surfaces, body, distance, point, normal):
     nodes, mesh_nodes = np.empty(128, np.int64), np.empty(128, np.int64)
     for k in range(chunk * CHUNK, min((chunk + 1) * CHUNK, body.size)):
         o, d = origins[k], directions[k]
         ray = Ray(o[0], o[1], o[2], d[0], d[1], d[2])
-        t, i, part = cast_ray(ray, reach, bodies, in_tree, boxes, library, nodes, mesh_nodes)
+        t, i, part = cast_ray(ray, reach, bodies, in_tree, tree, surfaces, nodes, mesh_nodes)
         body[k], distance[k] = -1, math.inf
         point[k], normal[k] = math.nan, math.nan
         if i >= 0:
             body[k], distance[k] = bodies.order[i], t
             x, y, z = point_at(ray, t)
             point[k, 0], point[k, 1], point[k, 2] = x, y, z
-            normal[k, 0], normal[k, 1], normal[k, 2] = normal_on_body(x, y, z, i, part, bodies, library)
+            normal[k, 0], normal[k, 1], normal[k, 2] = normal_on_body(x, y, z, i, part, bodies, surfaces)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def cast_rays(origins, directions, reach, bodies, in_tree, boxes, library, body, distance, point, normal):
-    """Build the tree (``boxes``) over the first bodies and find the first hit of each ray."""
-    build_tree(in_tree, bodies.reach, bodies.half, False, boxes)
+def cast_rays(origins, directions, reach, bodies, in_tree, centre, half, tree, surfaces, body, distance, point, normal):
+    """Build the tree over the first bodies, from the centres and half extents of their boxes, and find the first hit of each
+    ray."""
+    build_tree(in_tree, centre, half, False, tree)
     for chunk in prange((body.size + CHUNK - 1) // CHUNK):
-        rays_of_chunk(np.int64(chunk), origins, directions, reach, bodies, in_tree, boxes, library, body, distance, point, normal)
+        rays_of_chunk(np.int64(chunk), origins, directions, reach, bodies, in_tree, tree, surfaces, body, distance, point, normal)
 
 
 # --- boxes of bodies
@@ -507,11 +532,11 @@ def solid_along(kind, a, b, c, geometry, library, x, y, z):
 def compound_along(geometry, scale, library, x, y, z):
     low, high, size = math.inf, -math.inf, library.child_size
     for child in range(library.first_child[geometry], library.first_child[geometry + 1]):
-        m, px, py, pz = child_frame(child, library)
+        m, p = to_matrix(library.child_quaternion[child]), library.child_position[child]
         dx, dy, dz = rotate_back(m, x, y, z)
         a, b, c = scale * size[child, 0], scale * size[child, 1], scale * size[child, 2]
         one, two = solid_along(library.child_kind[child], a, b, c, library.child_geometry[child], library, dx, dy, dz)
-        middle = scale * (px * x + py * y + pz * z)
+        middle = scale * (p[0] * x + p[1] * y + p[2] * z)
         low, high = min(low, middle + one), max(high, middle + two)
     return low, high
 
