@@ -252,10 +252,9 @@ class Engine:
             self.job_capacity = int(most + most // 4)
         libraries = shapes.method, 0, shapes.hulls, (shapes.hulls, shapes.meshes)
         while True:
-            contacts = self._contacts_with_room(0)
-            room, bound, used = jobs.make_room(*pairs, arranged.tag, self.job_capacity, listed, self.many, contacts)
+            start = self._buffer("tile_start", tile_count, dtype="i8")
+            room, bound, used = jobs.make_room(*pairs, arranged.tag, self.job_capacity, listed, self.many, start)
             contacts = self._contacts_with_room(bound)
-            jobs.make_room(*pairs, arranged.tag, self.job_capacity, listed, self.many, contacts)
             rows = jobs.Rows(self._buffer("row_values", room, (7,), "f8"), self._buffer("row_feature", room, dtype="i4"))
             for table, library, needed in zip(jobs.TABLES, libraries, used):
                 if needed:

@@ -22,7 +22,7 @@ STEPS = 64
 MOST_VERTICES, MOST_FACES = 100, 400
 NEAR = 1e-10  # of the size: distances below it are overlaps
 PRECISE = 1e-9  # of the size
-PRECISE_DEPTH = 1e-8
+PRECISE_DEPTH = 1e-7
 
 
 class Work(NamedTuple):

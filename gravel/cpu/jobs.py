@@ -139,12 +139,12 @@ def list_jobs(pairs, pair_capacity, arranged, children, capacity, jobs):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def make_room(pairs, pair_capacity, tag, capacity, jobs, many, contacts):
-    """Rows of each job and contacts of each tile: (rows, contacts, whether there are jobs for each table)."""
+def make_room(pairs, pair_capacity, tag, capacity, jobs, many, start):
+    """First row of each job and first contact of each tile (``start``): (rows, contacts, whether each table has jobs)."""
     used = np.zeros(4, np.bool_)
     rows, total = 0, 0
     for tile in range(pairs.count.size):
-        contacts.start[tile] = total
+        start[tile] = total
         for k in range(tile * pair_capacity, tile * pair_capacity + pairs.count[tile]):
             total += tag[pairs.a[k], SHAPE] == SPHERE and tag[pairs.b[k], SHAPE] == SPHERE
         for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
@@ -306,7 +306,7 @@ def tables_of(bodies, geometries):
 
 
 @njit(**INNER)
-def gather_tile(tile, pairs, pair_capacity, arranged, margin, step, many, capacity, jobs, rows, tile_size, contacts):
+def gather_tile(tile, pairs, pair_capacity, arranged, margin, step, capacity, jobs, rows, tile_size, contacts):
     pair_a, pair_b, velocity, order, tag = pairs.a, pairs.b, arranged.velocity, arranged.order, arranged.tag
     reach, extent, values, names = arranged.reach, arranged.extent, rows.values, rows.feature
     job, last_job = tile * capacity, tile * capacity + jobs.count[tile]
@@ -359,7 +359,5 @@ def gather_contacts(pairs, pair_capacity, arranged, margin, step, many, capacity
     most = most_found(capacity, jobs)
     if most <= many:
         for tile in prange(pairs.count.size):
-            gather_tile(
-                np.int64(tile), pairs, pair_capacity, arranged, margin, step, many, capacity, jobs, rows, tile_size, contacts
-            )
+            gather_tile(np.int64(tile), pairs, pair_capacity, arranged, margin, step, capacity, jobs, rows, tile_size, contacts)
     return most
