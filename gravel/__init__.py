@@ -10,12 +10,13 @@ from gravel.contacts import ContactTable, find_contacts
 from gravel.io.fclib import load_fclib
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
-from gravel.polyhedra import ConvexHull, HeightField, Mesh
+from gravel.polyhedra import ConvexHull
 from gravel.problem import ConeProblem, Solution
 from gravel.scene import Scene
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
+from gravel.surfaces import HeightField, Mesh
 
 __version__ = "0.2.0"
 

@@ -13,9 +13,10 @@ from scipy.spatial.distance import cdist
 from gravel import checks
 from gravel.decompose import fill
 from gravel.geometry import NONE, Geometry
-from gravel.polyhedra import Mass, Mesh, Scaled, principal
+from gravel.polyhedra import Mass, Scaled, principal
 from gravel.rotations import conjugate, multiply, rotate
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
+from gravel.surfaces import Mesh
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 ITEM = "must be (shape,), (shape, position) or (shape, position, quaternion)"

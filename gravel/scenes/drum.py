@@ -8,10 +8,10 @@ import numpy as np
 
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity
-from gravel.polyhedra import Mesh
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, mass_check, penetration_check
 from gravel.shapes import Sphere
+from gravel.surfaces import Mesh
 
 BODIES, FEWEST = 2000, 100
 RADIUS, SPACING, SIDES = 0.02, 0.046, 64
