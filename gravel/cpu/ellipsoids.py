@@ -100,9 +100,8 @@ def newton_step(ma, mb, cx, cy, cz, nx, ny, nz):
     uu, ww = uu + g, ww + g
     # overlaps: raise the smaller eigenvalue to a share of the curvature where it is not positive
     lowest = 0.5 * (uu + ww) - math.sqrt(0.25 * (uu - ww) ** 2 + uw * uw)
-    short = 0.05 * trace - lowest
-    if short > 0.0 and lowest < 1e-3 * trace:
-        uu, ww = uu + short, ww + short
+    if lowest < 1e-9 * trace:
+        uu, ww = uu + 0.02 * trace - lowest, ww + 0.02 * trace - lowest
     scale = 1.0 / (uu * ww - uw * uw)
     su, sw = scale * (ww * ru - uw * rw), scale * (uu * rw - uw * ru)
     return g, ru * ru + rw * rw, su * ux + sw * wx, su * uy + sw * wy, su * uz + sw * wz

@@ -20,8 +20,9 @@ from gravel.cpu.vectors import cross, rotate, rotate_back
 
 STEPS = 64
 MOST_VERTICES, MOST_FACES = 100, 400
-NEAR = 1e-10  # of the size: distances below it are overlaps
-PRECISE = 1e-9  # of the size
+NEAR = 1e-6  # of the size: distances below it are left to the polytope, whose directions do not depend on the distance
+PRECISE = 1e-9  # of the size, and PRECISE_DIRECTION of the distance: when the nearest points are known
+PRECISE_DIRECTION = 1e-6
 PRECISE_DEPTH = 1e-7
 
 
@@ -189,7 +190,7 @@ def nearest(a, b, ma, mb, d, limit, size, vertices, links, w, weight, trial):
         along = -scale * (point[0] * x + point[1] * y + point[2] * z)
         if along > limit:
             return 0, x, y, z
-        if count > 0 and length - along <= max(PRECISE * size, 1e-12 * length):
+        if count > 0 and length - along <= max(min(PRECISE * size, PRECISE_DIRECTION * length), 1e-12 * length):
             return count, x, y, z
         known = False
         for i in range(count):

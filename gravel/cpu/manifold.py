@@ -17,6 +17,7 @@ from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross, rotate, rotate_back
 
 SECTORS = 8
+PARALLEL_SIDES = 0.02  # rad: straight sides that cross at less touch along their length
 ALONE = 255  # name of a contact that is its pair's only one
 
 
@@ -111,7 +112,7 @@ def clip_segments(incident, reference, nx, ny, nz):
     ix, iy, iz = incident[1, 0] - incident[0, 0], incident[1, 1] - incident[0, 1], incident[1, 2] - incident[0, 2]
     length, other = math.sqrt(rx * rx + ry * ry + rz * rz), math.sqrt(ix * ix + iy * iy + iz * iz)
     x, y, z = cross(rx, ry, rz, ix, iy, iz)
-    if not length > 0.0 or not other > 0.0 or abs(x * nx + y * ny + z * nz) > 0.2 * length * other:
+    if not length > 0.0 or not other > 0.0 or abs(x * nx + y * ny + z * nz) > PARALLEL_SIDES * length * other:
         return 0
     rx, ry, rz = rx / length, ry / length, rz / length
     ta = (incident[0, 0] - reference[0, 0]) * rx + (incident[0, 1] - reference[0, 1]) * ry + (incident[0, 2] - reference[0, 2]) * rz
@@ -146,20 +147,31 @@ def middle(out, count):
 
 
 @njit(**INNER)
-def thin_out(out, feature, count, m, name):
-    """Of contacts with one normal, keep the deepest, and of each other sector around their middle the outermost; names
-    follow the sectors."""
-    if count == 0:
-        return 0
-    if count == 1:
-        feature[0] = name + ALONE
-        return 1
-    nx, ny, nz = out[0, 0], out[0, 1], out[0, 2]
-    cx, cy, cz = middle(out, count)
+def drop_doubles(out, count, cx, cy, cz):
+    """Contacts that lie at one place, seen from the middle c, become one, the deeper."""
+    farthest = 0.0
+    for k in range(count):
+        farthest = max(farthest, (out[k, 3] - cx) ** 2 + (out[k, 4] - cy) ** 2 + (out[k, 5] - cz) ** 2)
+    left = 0
+    for k in range(count):
+        at = left
+        for p in range(left):
+            square = (out[k, 3] - out[p, 3]) ** 2 + (out[k, 4] - out[p, 4]) ** 2 + (out[k, 5] - out[p, 5]) ** 2
+            if square <= 1e-4 * farthest:
+                at = p
+        if at == left or out[k, 6] < out[at, 6]:
+            for column in range(7):
+                out[at, column] = out[k, column]
+        left = max(left, at + 1)
+    return left
+
+
+@njit(**INNER)
+def outermost(out, feature, count, cx, cy, cz):
+    """Of many contacts keep the deepest, and of each other sector the one farthest from the middle c."""
     deepest = 0
     for k in range(count):
-        feature[k] = sector_of(m, nx, ny, nz, out[k, 3] - cx, out[k, 4] - cy, out[k, 5] - cz)
-        if out[k, 6] < out[deepest, 6] - 1e-9 * abs(out[deepest, 6]):
+        if out[k, 6] < out[deepest, 6]:
             deepest = k
     for sector in range(SECTORS):
         best, farthest = -1, -1.0
@@ -175,9 +187,33 @@ def thin_out(out, feature, count, m, name):
         if feature[k] & SECTORS:
             for column in range(7):
                 out[left, column] = out[k, column]
-            feature[left] = name + (feature[k] & 7)
+            feature[left] = feature[k] & 7
             left += 1
     return left
+
+
+@njit(**INNER)
+def thin_out(out, feature, count, m, name):
+    """Contacts with one normal: at most eight are kept, named by the sector around their middle in which they lie."""
+    if count == 0:
+        return 0
+    cx, cy, cz = middle(out, count)
+    if count > 1:
+        count = drop_doubles(out, count, cx, cy, cz)
+    if count == 1:
+        feature[0] = name + ALONE
+        return 1
+    nx, ny, nz = out[0, 0], out[0, 1], out[0, 2]
+    for k in range(count):
+        feature[k] = sector_of(m, nx, ny, nz, out[k, 3] - cx, out[k, 4] - cy, out[k, 5] - cz)
+    if count > SECTORS:
+        count = outermost(out, feature, count, cx, cy, cz)
+    for k in range(count - 1, -1, -1):
+        rank = 0
+        for other in range(k):
+            rank += feature[other] == feature[k]
+        feature[k] = name + SECTORS * rank + feature[k]
+    return count
 
 
 @njit(**INNER)

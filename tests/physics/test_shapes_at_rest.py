@@ -111,7 +111,6 @@ def test_box_falls_off_when_its_centre_is_beyond_the_support():
         assert (sim.bodies.position[1, 2] > 0.449) == stays
 
 
-@pytest.mark.xfail(strict=True, reason="straight sides that cross at up to 0.2 rad are taken for parallel")
 @pytest.mark.parametrize("shape", [gv.Capsule(0.05, 1.0), gv.Cylinder(0.05, 1.0)], ids=["capsule", "cylinder"])
 def test_rod_across_a_rod_tips_to_its_heavy_side(shape):
     """Two long rods that cross at ten degrees touch at one point: the upper one cannot balance 30 cm beside it."""
