@@ -23,7 +23,7 @@ MOST_VERTICES, MOST_FACES = 100, 400
 NEAR = 1e-6  # of the size: distances below it are left to the polytope, whose directions do not depend on the distance
 PRECISE = 1e-9  # of the size, and PRECISE_DIRECTION of the distance: when the nearest points are known
 PRECISE_DIRECTION = 1e-6
-PRECISE_DEPTH = 1e-7
+PRECISE_DEPTH = 1e-8
 
 
 class Work(NamedTuple):

@@ -37,7 +37,7 @@ def build(bodies, seed):
     mine = rng.integers(0, FORMS, bodies)
     for form in range(FORMS):
         points = rng.normal(size=(24, 3)) * rng.uniform(0.7, 1.3, 3)
-        points *= RADIUS / np.linalg.norm(points, axis=1).mean()
+        points *= 1.25 * RADIUS / np.linalg.norm(points, axis=1).max()
         chosen = places[mine == form]
         if len(chosen):
             shape = ConvexHull(points, scale=rng.uniform(0.5, 1.1, len(chosen)))

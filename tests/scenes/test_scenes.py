@@ -37,7 +37,7 @@ def test_checks_notice_a_grain_outside_or_lost(name):
     simulation = gv.Simulation(setup.scene, setup.dt, **setup.options)
     report = simulation.run(0.02, observers=setup.observers)
     body = np.flatnonzero(simulation.movable)[0]
-    simulation.positions[body] = (50.0, 50.0, -50.0)
+    simulation.positions[body] = (200.0, 200.0, -200.0)
     assert not all(c.passed for c in setup.check(simulation, report))
 
 
