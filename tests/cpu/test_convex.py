@@ -366,7 +366,7 @@ def assert_same_contacts(bodies, margin=0.02, at_least=100):
     whole, parts, owner = gv.Scene(), gv.Scene(), []
     for k, (shape, position, quaternion, scale) in enumerate(bodies):
         fixed = isinstance(shape, gv.Plane)
-        given = gv.Clump(shape.positions, shape.radii, scale) if isinstance(shape, gv.Clump) else shape
+        given = gv.Clump(shape.positions, shape.radii, scale, samples=32) if isinstance(shape, gv.Clump) else shape
         whole.add_body(given, position, quaternion=quaternion, fixed=fixed)
         several = hasattr(shape, "children")
         items = children(shape, position, quaternion, scale) if several else [(shape, position, quaternion)]
