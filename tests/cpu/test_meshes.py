@@ -330,9 +330,7 @@ def resting(floor, floor_position=(0, 0, 0)):
     return dict(zip(SOLIDS, drift)), dict(zip(SOLIDS, speed)), sim.report.max_penetration
 
 
-@pytest.mark.parametrize(
-    "floor", [pytest.param("sheet", marks=SIDEWAYS), pytest.param("solid", marks=SIDEWAYS), "height field", "plane"]
-)
+@pytest.mark.parametrize("floor", [pytest.param("sheet", marks=SIDEWAYS), pytest.param("solid", marks=SIDEWAYS), "height field", "plane"])
 def test_solids_rest_on_a_floor_of_triangles(floor):
     make = {**FLOORS, "plane": gv.Plane}[floor]
     drift, speed, penetration = resting(make())
