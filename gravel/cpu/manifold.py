@@ -127,12 +127,19 @@ def clip_segments(incident, reference, nx, ny, nz):
 
 
 @njit(**INNER)
-def sector_of(m, nx, ny, nz, x, y, z):
-    """Which of eight sectors around n the direction (x, y, z) lies in, counted from an axis of the rotation m."""
+def around(m, nx, ny, nz):
+    """Two axes across n, the first near an axis of the rotation m, so that they turn with the body."""
     ax, ay, az = rotate_back(m, nx, ny, nz)
     k = 0 if abs(ax) <= abs(ay) and abs(ax) <= abs(az) else (1 if abs(ay) <= abs(az) else 2)
     ux, uy, uz = m[0][k], m[1][k], m[2][k]
     vx, vy, vz = cross(nx, ny, nz, ux, uy, uz)
+    return ux, uy, uz, vx, vy, vz
+
+
+@njit(**INNER)
+def sector_of(axes, x, y, z):
+    """Which of eight sectors the direction (x, y, z) lies in, counted from the first of two axes."""
+    ux, uy, uz, vx, vy, vz = axes
     angle = math.atan2(x * vx + y * vy + z * vz, x * ux + y * uy + z * uz)
     return int(math.floor(angle * (4.0 / math.pi) + 0.5)) & 7
 
@@ -167,21 +174,28 @@ def drop_doubles(out, count, cx, cy, cz):
 
 
 @njit(**INNER)
-def outermost(out, feature, count, cx, cy, cz):
-    """Of many contacts keep the deepest, and of each other sector the one farthest from the middle c."""
-    deepest = 0
+def outermost(out, feature, count, axes):
+    """Of many contacts keep those that reach farthest in eight directions, so that what they span stays as wide, and the deepest."""
+    ux, uy, uz, vx, vy, vz = axes
+    kept, deepest = 0, 0
     for k in range(count):
         if out[k, 6] < out[deepest, 6]:
             deepest = k
     for sector in range(SECTORS):
-        best, farthest = -1, -1.0
+        cosine, sine = math.cos(0.25 * math.pi * sector), math.sin(0.25 * math.pi * sector)
+        x, y, z = cosine * ux + sine * vx, cosine * uy + sine * vy, cosine * uz + sine * vz
+        best, farthest = 0, -math.inf
         for k in range(count):
-            if feature[k] & 7 == sector:
-                square = math.inf if k == deepest else (out[k, 3] - cx) ** 2 + (out[k, 4] - cy) ** 2 + (out[k, 5] - cz) ** 2
-                if square > farthest:
-                    best, farthest = k, square
-        if best >= 0:
-            feature[best] |= SECTORS
+            along = out[k, 3] * x + out[k, 4] * y + out[k, 5] * z
+            if along > farthest:
+                best, farthest = k, along
+        kept += feature[best] & SECTORS == 0
+        feature[best] |= SECTORS
+    if feature[deepest] & SECTORS == 0:
+        if kept < SECTORS:
+            feature[deepest] |= SECTORS
+        else:
+            replace_neighbour(out, feature, count, deepest)
     left = 0
     for k in range(count):
         if feature[k] & SECTORS:
@@ -190,6 +204,20 @@ def outermost(out, feature, count, cx, cy, cz):
             feature[left] = feature[k] & 7
             left += 1
     return left
+
+
+@njit(**INNER)
+def replace_neighbour(out, feature, count, deepest):
+    """Let the deepest contact take the place of the nearest one that is kept, unless their gaps are the same but for a hair."""
+    nearest, least, most = deepest, math.inf, 0.0
+    for k in range(count):
+        square = (out[k, 3] - out[deepest, 3]) ** 2 + (out[k, 4] - out[deepest, 4]) ** 2 + (out[k, 5] - out[deepest, 5]) ** 2
+        most = max(most, square)
+        if feature[k] & SECTORS and square < least:
+            nearest, least = k, square
+    if out[deepest, 6] < out[nearest, 6] - 1e-5 * math.sqrt(most):
+        feature[nearest] &= 7
+        feature[deepest] |= SECTORS
 
 
 @njit(**INNER)
@@ -203,11 +231,11 @@ def thin_out(out, feature, count, m, name):
     if count == 1:
         feature[0] = name + ALONE
         return 1
-    nx, ny, nz = out[0, 0], out[0, 1], out[0, 2]
+    axes = around(m, out[0, 0], out[0, 1], out[0, 2])
     for k in range(count):
-        feature[k] = sector_of(m, nx, ny, nz, out[k, 3] - cx, out[k, 4] - cy, out[k, 5] - cz)
+        feature[k] = sector_of(axes, out[k, 3] - cx, out[k, 4] - cy, out[k, 5] - cz)
     if count > SECTORS:
-        count = outermost(out, feature, count, cx, cy, cz)
+        count = outermost(out, feature, count, axes)
     for k in range(count - 1, -1, -1):
         rank = 0
         for other in range(k):

@@ -198,6 +198,15 @@ def place_for(gap, out, count):
 
 
 @njit(**INNER)
+def known(nx, ny, nz, gap, radius, out, count):
+    """Whether a ball has this contact already: exactly over an edge, rounding may put the nearest point inside both triangles."""
+    for k in range(count):
+        if abs(out[k, 6] - gap) <= 1e-9 * radius and out[k, 0] * nx + out[k, 1] * ny + out[k, 2] * nz > 1.0 - 1e-12:
+            return True
+    return False
+
+
+@njit(**INNER)
 def sphere_mesh(radius, x, y, z, scale, geometry, mb, limit, meshes, work, out, feature):
     """Contacts of a ball with a mesh; (x, y, z): its centre in the mesh's frame. Of very many, the deepest are kept."""
     reach = (radius + limit) / scale
@@ -215,9 +224,11 @@ def sphere_mesh(radius, x, y, z, scale, geometry, mb, limit, meshes, work, out, 
                 continue
             ex, ey, ez, distance = outward(x, y, z, px, py, pz, t, place, square, radius, geometry, meshes)
             gap = distance - radius
-            k = place_for(gap, out, contacts) if gap <= limit else -1
+            nx, ny, nz = rotate(mb, -ex, -ey, -ez)
+            if gap > limit or known(nx, ny, nz, gap, radius, out, contacts):
+                continue
+            k = place_for(gap, out, contacts)
             if k >= 0:
-                nx, ny, nz = rotate(mb, -ex, -ey, -ez)
                 arm = radius + 0.5 * gap
                 write_contact(out, feature, k, name_of_normal(ex, ey, ez), nx, ny, nz, arm * nx, arm * ny, arm * nz, gap)
                 contacts = max(contacts, k + 1)
@@ -419,18 +430,19 @@ def mesh_mesh(scale_a, number_a, ma, scale_b, number_b, mb, dx, dy, dz, size, li
             continue
         before = count
         count = collect(thin, ma, size, dx, dy, dz, scale_b, number_b, mb, limit, hulls, meshes, work, count, out, feature)
-        if meshes.one_sided[number_a]:
-            count = drop_backward(t, ma, meshes, work.rows, work.names, before, count)
+        count = drop_false(t, meshes.one_sided[number_a], ma, meshes, work.rows, work.names, before, count)
     return count
 
 
 @njit(**INNER)
-def drop_backward(t, ma, meshes, rows, names, first, count):
-    """Of contacts of triangle t of a solid mesh, keep those that push it inward, not those that would pull it out."""
-    nx, ny, nz = rotate(ma, meshes.normals[t, 0], meshes.normals[t, 1], meshes.normals[t, 2])
+def drop_false(t, one_sided, ma, meshes, rows, names, first, count):
+    """Of contacts of triangle t of mesh a, keep those whose normal may belong to it, as ``collect`` does for the other mesh."""
     left = min(first, count)
     for k in range(left, count):
-        if rows[k, 0] * nx + rows[k, 1] * ny + rows[k, 2] * nz > -LEAN:
+        ex, ey, ez = rotate_back(ma, rows[k, 0], rows[k, 1], rows[k, 2])
+        upright = ex * meshes.normals[t, 0] + ey * meshes.normals[t, 1] + ez * meshes.normals[t, 2]
+        side = -1.0 if upright < 0.0 and not one_sided else 1.0
+        if upright * side > -LEAN and admissible(t, side, ex, ey, ez, meshes):
             for column in range(7):
                 rows[left, column] = rows[k, column]
             names[left] = names[k]
