@@ -1,7 +1,7 @@
 """Contacts of two bodies, ns per pair for each pair of shapes, one thread.
 
-Shapes of about one size in random proportions and turns, at random distances at which about half of the pairs overlap; the
-time is that of the narrow phase, from pairs to contacts. Peers on such pairs of ellipsoids: FCL 3.2, MuJoCo 4, coal 9 us
+Shapes of about one size in random proportions and turns, at random distances around those at which they begin to overlap; the
+time is that of the narrow phase, from the pairs whose boxes overlap to contacts. Peers on such pairs of ellipsoids: FCL 3.2, MuJoCo 4, coal 9 us
 (design page).
 """
 
@@ -50,11 +50,11 @@ def measure_pairs(first, second, n):
     scene = Scene()
     places = np.stack(np.meshgrid(*[np.arange(np.ceil(n ** (1 / 3)))] * 3, indexing="ij"), -1).reshape(-1, 3)[:n] * 20.0
     away = rng.normal(size=(n, 3))
-    away *= (rng.uniform(0.0, 2.8, n) / np.linalg.norm(away, axis=1))[:, None]
+    away *= (rng.uniform(1.0, 2.0, n) / np.linalg.norm(away, axis=1))[:, None]
     if second is Plane:  # one plane through the middle of all the bodies, which lie around it
         places[:, 2], away = 0.0, np.zeros((n, 3))
         places[:, :2] = 20.0 * np.stack([np.arange(n) % 100, np.arange(n) // 100], axis=1)
-        places[:, 2] = rng.uniform(0.0, 1.4, n)
+        places[:, 2] = rng.uniform(0.4, 1.0, n)
         scene.add_body(Plane(), fixed=True)
     else:
         scene.add_bodies(make(second, n, rng), places + away, quaternions=random_turns(n, rng))
