@@ -54,6 +54,7 @@ class Mesh(Surface):
     unless ``repair`` is True: then it is put right, small holes are filled, and a warning says what was done (``repairs``).
     Parts inside a part count as cavities if they face inwards. ``sheet``: True takes the triangles for a thin sheet, closed or
     not, that stops bodies from both sides: a drum, a hopper, anything that holds grains inside. A sheet has no mass.
+    Two meshes find their contacts when they touch or overlap by little; deep inside each other they may find none.
     """
 
     vertices: object
