@@ -1,8 +1,8 @@
 """Contacts of two bodies, ns per pair for each pair of shapes, one thread.
 
 Shapes of about one size in random proportions and turns, at random distances around those at which they begin to overlap; the
-time is that of the narrow phase, from the pairs whose boxes overlap to contacts. Peers on such pairs of ellipsoids: FCL 3.2, MuJoCo 4, coal 9 us
-(design page).
+time is that of the narrow phase, from the pairs whose boxes overlap to contacts. Peers on such pairs of ellipsoids: FCL 3.2,
+MuJoCo 4, coal 9 us (design page).
 """
 
 import numpy as np
