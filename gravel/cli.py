@@ -44,7 +44,7 @@ def main():
 def list_scenes():
     """List the built-in scenes."""
     for name in scenes.NAMES:
-        click.echo(f"{name:8} {scenes.describe(name)}")
+        click.echo(f"{name:12} {scenes.describe(name)}")
 
 
 @main.command()
