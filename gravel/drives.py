@@ -1,0 +1,128 @@
+"""What acts along the free direction of a joint: limits, motors, springs. Plain descriptions, checked where they are made.
+
+On a slide, positions are in m, speeds in m/s and forces in N; on a hinge in rad, rad/s and N m.
+"""
+
+import math
+from dataclasses import dataclass
+
+from gravel import checks
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The joint's position stays between ``lower`` and ``upper`` (infinite: no limit on that side).
+
+    Rigid by default: it stops, or bounces back with ``restitution`` times its speed. With a ``stiffness`` (N/m or N m/rad) the
+    stop is a spring with ``damping`` that only pushes."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    restitution: float = 0.0
+    stiffness: float = None
+    damping: float = 0.0
+
+    def __post_init__(self):
+        for name in ("lower", "upper"):
+            value = getattr(self, name)
+            value = float(value) if value in (math.inf, -math.inf) else checks.number(f"Limits {name}", value)
+            object.__setattr__(self, name, value)
+        if self.lower > self.upper:
+            raise ValueError(f"limits must be in order, lower <= upper, not {self.lower:g} and {self.upper:g}")
+        checks.number("Limits restitution", self.restitution, minimum=0.0, maximum=1.0)
+        checks.number("Limits damping", self.damping, minimum=0.0)
+        if self.stiffness is not None:
+            checks.number("Limits stiffness", self.stiffness, above=0.0)
+        elif self.damping:
+            raise ValueError(f"Limits damping goes with a stiffness, but damping is {self.damping:g} and stiffness None")
+
+
+@dataclass(frozen=True)
+class SpeedMotor:
+    """Keeps a speed, a number or a function of time, with a force or torque up to ``limit``."""
+
+    speed: object
+    limit: float = math.inf
+
+    def __post_init__(self):
+        _number_or_function("SpeedMotor speed", self.speed)
+        _limit("SpeedMotor limit", self.limit)
+
+
+@dataclass(frozen=True)
+class PositionMotor:
+    """Keeps a position, a number or a function of time, with a force or torque up to ``limit``.
+
+    Rigid by default. With a ``stiffness`` it is a servo: a spring towards the position, with ``damping`` of the difference of
+    speeds."""
+
+    position: object
+    limit: float = math.inf
+    stiffness: float = None
+    damping: float = 0.0
+
+    def __post_init__(self):
+        _number_or_function("PositionMotor position", self.position)
+        _limit("PositionMotor limit", self.limit)
+        checks.number("PositionMotor damping", self.damping, minimum=0.0)
+        if self.stiffness is not None:
+            checks.number("PositionMotor stiffness", self.stiffness, above=0.0)
+        elif self.damping:
+            raise ValueError(f"PositionMotor damping goes with a stiffness, but damping is {self.damping:g} and stiffness None")
+
+
+@dataclass(frozen=True)
+class ForceMotor:
+    """Pushes with a force (N, on a slide) or torque (N m, on a hinge): a number or a function of time."""
+
+    force: object
+
+    def __post_init__(self):
+        _number_or_function("ForceMotor force", self.force)
+
+
+@dataclass(frozen=True)
+class SpringLaw:
+    """The force with which a spring drives its coordinate x (a length, slide or angle): -stiffness (x - rest) - damping x',
+    or ``force(x, rate)``, any function. ``rest`` None: where it is at the start."""
+
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float = None
+    force: object = None
+
+    def __post_init__(self):
+        checks.number("spring stiffness", self.stiffness, minimum=0.0)
+        checks.number("spring damping", self.damping, minimum=0.0)
+        if self.rest is not None:
+            checks.number("spring rest", self.rest)
+        if self.force is not None and not callable(self.force):
+            raise TypeError(f"spring force must be a function of position and rate, not {self.force!r}")
+        if self.force is not None and (self.stiffness or self.damping):
+            raise ValueError("a spring takes a force function, or stiffness and damping, not both")
+        if self.force is None and not (self.stiffness or self.damping):
+            raise ValueError("a spring needs a stiffness, a damping or a force function")
+
+
+MOTORS = (SpeedMotor, PositionMotor, ForceMotor)
+
+
+def as_limits(limits):
+    """Limits as users give them: None, (lower, upper) or ``Limits``."""
+    if limits is None or isinstance(limits, Limits):
+        return limits
+    try:
+        lower, upper = limits
+    except (TypeError, ValueError):
+        raise TypeError(f"limits must be (lower, upper) or Limits, not {limits!r}") from None
+    return Limits(lower, upper)
+
+
+def _number_or_function(name, value):
+    if not callable(value):
+        checks.number(name, value)
+
+
+def _limit(name, value):
+    if value != math.inf:
+        checks.number(name, value, above=0.0)
