@@ -7,8 +7,27 @@
 from gravel.batches import contact_batches, count_contacts
 from gravel.compounds import Clump, Compound
 from gravel.contacts import ContactTable, find_contacts
+from gravel.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
 from gravel.io.fclib import load_fclib
+from gravel.joints import (
+    Bushing,
+    Cylindrical,
+    Distance,
+    Fixed,
+    Gear,
+    Planar,
+    PointOnLine,
+    Prismatic,
+    RackPinion,
+    Revolute,
+    RotationalSpring,
+    Screw,
+    Spherical,
+    Spring,
+    Universal,
+)
 from gravel.materials import Material
+from gravel.mechanism import JointTable
 from gravel.motion import ConstantVelocity, Oscillation
 from gravel.polyhedra import ConvexHull
 from gravel.problem import ConeProblem, Solution
@@ -24,6 +43,7 @@ __all__ = [
     "APGD",
     "BarzilaiBorwein",
     "Box",
+    "Bushing",
     "Capsule",
     "Clump",
     "Compound",
@@ -33,21 +53,41 @@ __all__ = [
     "ContactTable",
     "ConvexHull",
     "Cylinder",
+    "Cylindrical",
+    "Distance",
     "Ellipsoid",
+    "Fixed",
+    "ForceMotor",
     "GaussSeidel",
+    "Gear",
     "HeightField",
     "Jacobi",
+    "JointTable",
+    "Limits",
     "Material",
     "Mesh",
     "Oscillation",
     "PAPER_SCHEME",
+    "Planar",
     "Plane",
+    "PointOnLine",
+    "PositionMotor",
+    "Prismatic",
+    "RackPinion",
+    "Revolute",
+    "RotationalSpring",
     "Scene",
+    "Screw",
     "Simulation",
     "SimulationError",
     "Solution",
+    "SpeedMotor",
     "Sphere",
+    "Spherical",
+    "Spring",
+    "SpringLaw",
     "StepReport",
+    "Universal",
     "contact_batches",
     "count_contacts",
     "find_contacts",

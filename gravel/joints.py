@@ -159,8 +159,8 @@ class Planar(Joint):
 
 @dataclass(frozen=True)
 class OneDrive(Joint):
-    """A joint with one free coordinate, on which limits, a motor, friction (N or N m) and a spring may act. Its position counts
-    from ``start`` at the scene's pose."""
+    """A joint with one free coordinate, on which limits, a motor, friction (N or N m) and a spring may act. Its position is
+    ``start`` where the points meet and nothing has turned."""
 
     limits: object = None
     motor: object = None
@@ -221,7 +221,7 @@ class Screw(Cylindrical):
 
 
 @dataclass(frozen=True)
-class Distance(OneDrive):
+class Distance(Joint):
     """A rod between ``point`` on a and ``point_b`` on b: their distance stays ``length`` (None: as at the start)."""
 
     length: float = None
@@ -231,11 +231,10 @@ class Distance(OneDrive):
     def __post_init__(self):
         super().__post_init__()
         _need_point_b(self)
-        for name in ("limits", "motor", "spring"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"Distance holds its length and takes no {name}; use Spring")
         if self.length is not None:
             checks.number("Distance length", self.length, above=0.0)
+        elif math.dist(self.point, self.point_b) < 1e-12:
+            raise ValueError("Distance length must be greater than 0, but point and point_b are the same")
 
 
 @dataclass(frozen=True)

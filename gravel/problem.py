@@ -104,7 +104,7 @@ class ConeProblem:
             outcome.residual <= tolerance,
             outcome.history,
             work.body_velocities(),
-            np.array(work.joint_impulse),
+            np.array(work.joints.impulse),
         )
 
     def _point_velocity(self, work, side):

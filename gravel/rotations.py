@@ -47,6 +47,11 @@ def rotate(quaternion, vector):
     return vector + np.asarray(quaternion, float)[..., :1] * twice + np.cross(axis, twice)
 
 
+def to_matrix(quaternion):
+    """(3, 3) rotation matrix; its columns are the turned axes."""
+    return np.stack([rotate(quaternion, axis) for axis in np.eye(3)], axis=-1)
+
+
 def between(start, end):
     """The shortest rotation that turns direction ``start`` into direction ``end``."""
     start, end = np.asarray(start, float), np.asarray(end, float)

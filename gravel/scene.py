@@ -9,6 +9,7 @@ import numpy as np
 
 from gravel import checks, materials, shapes
 from gravel.geometry import add_geometry
+from gravel.mechanism import Mechanism
 from gravel.queries import bodies_in_box, cast_rays
 from gravel.rotations import multiply, rotate
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, Bodies
@@ -34,6 +35,7 @@ class Scene:
         self.motions = {}  # body -> motion
         self.forces = {}  # body -> (force, torque), world frame
         self.ignored = np.zeros((GROUPS, GROUPS), bool)
+        self.mechanism = Mechanism()
 
     def __len__(self):
         return self.bodies.count
@@ -139,6 +141,14 @@ class Scene:
         if self.bodies.status[int(body)] != MOVABLE:
             raise ValueError(f"body must be one that forces can move; {body} is fixed or follows a motion")
         self.forces[int(body)] = (checks.array("force", force, (3,)), checks.array("torque", torque, (3,)))
+
+    def add_joint(self, joint, assemble=False):
+        """Join two bodies, or a body and the world, where they lie; returns the joint's id.
+
+        >>> hinge = scene.add_joint(Revolute(None, door, point=(0, 0, 1), axis=(0, 0, 1)))
+
+        Points and axes that do not meet are refused, unless ``assemble``: then the simulation moves the bodies until they do."""
+        return self.mechanism.add(joint, self.bodies, assemble)
 
     def cast_rays(self, origins, directions, reach=math.inf):
         """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""

@@ -17,8 +17,10 @@ from gravel.cpu.ahead import start as compile_ahead
 from gravel.cpu.blocks import Scalars
 from gravel.cpu.bounds import Margin
 from gravel.cpu.engine import BROAD_PHASES, ELLIPSOID_METHODS, Engine, make_rules
+from gravel.cpu.exclude import make_excluded
 from gravel.cpu.threads import use_threads
 from gravel.geometry import add_geometry
+from gravel.joints import ANGLE, OFFSET_Z
 from gravel.materials import Material, pair_table
 from gravel.motion import pose_at
 from gravel.queries import bodies_in_box, cast_rays
@@ -47,12 +49,14 @@ class StepReport:
     time: float  # s, at the end of the step
     contacts: int
     iterations: int
-    residual: float  # m/s, largest over contacts
+    residual: float  # m/s, largest over contacts and joint rows
     residual_rms: float  # m/s
     converged: bool  # residual <= the solver's tolerance
     max_penetration: float  # m, found at the start of the step
     kinetic_energy: float  # J, at its end
     impacts: int  # collisions with restitution
+    joint_violation: float  # m, largest error of what a joint holds, at the end of the step
+    broken: int  # joints that broke
     broad_phase: str  # which one found the pairs
     seconds: dict = field(repr=False)  # per stage
 
@@ -71,6 +75,10 @@ class Simulation:
     ``**PAPER_SCHEME`` gives the plain scheme of the papers. Impacts slower than ``restitution_threshold`` m/s do not bounce
     (None: 5 dt |gravity|). ``bounds`` ((x, y, z), (x, y, z)): a body that leaves them stops the run with an error.
     ``ellipsoid_method``: see ``find_contacts``.
+
+    ``joints`` "direct" solves all joints at once in every iteration, so that their error does not depend on the length of chains;
+    "iterative" treats their rows like contacts, as the papers do. ``integrator`` "midpoint" looks at contacts, joints and forces
+    half a step ahead (Moreau's rule, second order), "euler" at the start of the step; "auto": midpoint where there are joints.
     """
 
     def __init__(
@@ -90,6 +98,8 @@ class Simulation:
         restitution_threshold=None,
         bounds=None,
         ellipsoid_method="direct",
+        joints="direct",
+        integrator="auto",
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
@@ -105,7 +115,10 @@ class Simulation:
         checks.choice("device", device, ("cpu",))
         checks.choice("precision", precision, ("single", "double"))
         checks.choice("friction", friction, ("cone", "coulomb"))
+        checks.choice("joints", joints, ("direct", "iterative"))
+        checks.choice("integrator", integrator, ("auto", "midpoint", "euler"))
         self.threads = checked_threads(threads)
+        self.joint_mode, self.integrator = joints, integrator
         self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
         self.ellipsoid_method = ellipsoid_method
         self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
@@ -135,6 +148,10 @@ class Simulation:
         for body, (force, torque) in scene.forces.items():
             self.forces[body], self.torques[body] = force, torque
         self.engine = Engine(real, broad_phase)
+        self.mechanism = scene.mechanism.copy()
+        self.mechanism.solve_directly = joints == "direct"
+        if self.mechanism.open:
+            self.mechanism.assemble(self.bodies)
         self.steps = 0
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self.compiling = False  # whether the first step had to compile kernels
@@ -150,9 +167,11 @@ class Simulation:
             self.compiling = compile_ahead(self)
         engine, seconds = self.engine, {}
         lap = _Lap(seconds)
+        engine.place(self.bodies, self.rules)
         self._prescribe()
         lap("motion")
-        engine.find_bounds(self.bodies, self.rules)
+        self._join()
+        engine.find_bounds()
         lap("bounds")
         engine.find_pairs()
         lap("broad phase")
@@ -164,13 +183,16 @@ class Simulation:
         lap("impacts")
         engine.add_forces(self._forces, self._torques)
         lap("velocities")
-        problem = engine.assemble()
+        engine.measure_joints()
+        self._drive()
+        problem = engine.assemble(self.warm_start)
         lap("assemble")
         outcome = self.solver.run(problem, self.friction == "coulomb")
         lap("solve")
         fault, energy = engine.commit(self.world)
         self._refuse_fault(fault)
         self._follow()
+        violation, broken = self._report_joints()
         self.steps += 1
         self._refused = False
         lap("positions")
@@ -185,6 +207,8 @@ class Simulation:
             engine.penetration,
             energy,
             impacts,
+            violation,
+            broken,
             engine.phase,
             seconds,
         )
@@ -214,23 +238,58 @@ class Simulation:
                 self.ellipsoid_method,
                 scalars,
                 threshold,
+                self.midpoint,
             )
         return self._rules
 
+    @property
+    def midpoint(self):
+        """Whether the step looks half a step ahead."""
+        return len(self.mechanism) > 0 if self.integrator == "auto" else self.integrator == "midpoint"
+
     def _prescribe(self):
-        """Bodies with a motion get the velocity that takes them where it wants them at the end of the step."""
+        """Bodies with a motion get the velocity that takes them from where the step looks to where the next one will."""
         self._targets = {}
+        placed, look = self.engine.bodies, 0.5 * self.dt if self.midpoint else 0.0
         for body, motion in self.motions.items():
             start_position, start_quaternion, since = self.motion_starts[body]
-            position, quaternion = pose_at(motion, self.time + self.dt - since, start_position, start_quaternion)
-            turn = to_rotation_vector(multiply(quaternion, conjugate(self.bodies.quaternion[body])))
-            self.bodies.velocity[body, :3] = (position - self.bodies.position[body]) / self.dt
-            self.bodies.velocity[body, 4:7] = turn / self.dt
-            self._targets[body] = position, quaternion
+            pose = lambda time: pose_at(motion, time - since, start_position, start_quaternion)  # noqa: B023, E731
+            if self.midpoint:
+                placed.position[body], placed.quaternion[body] = pose(self.time + look)
+            position, quaternion = pose(self.time + look + self.dt)
+            turn = to_rotation_vector(multiply(quaternion, conjugate(placed.quaternion[body])))
+            placed.velocity[body, :3] = (position - placed.position[body]) / self.dt
+            placed.velocity[body, 4:7] = turn / self.dt
+            self._targets[body] = pose(self.time + self.dt) if self.midpoint else (position, quaternion)
 
     def _follow(self):
         for body, (position, quaternion) in self._targets.items():
             self.bodies.position[body], self.bodies.quaternion[body] = position, quaternion
+
+    def _join(self):
+        """The engine gets the joints, and the pairs of bodies that may not touch."""
+        if len(self.mechanism) and self.engine.joints is not self.mechanism.prepare(self.bodies, self.midpoint):
+            self.engine.joints = self.mechanism.stage
+            self._part()
+
+    def _part(self):
+        """Bodies that are joined may not touch, unless their joint allows it or is broken."""
+        pairs = self.mechanism.pairs_apart()
+        self.engine.excluded = make_excluded(pairs, self.bodies.count) if pairs else None
+
+    def _drive(self):
+        """Motors and springs that are functions of time or place are asked for their values."""
+        if self.mechanism.functions:
+            self.mechanism.evaluate(self.time + (0.5 * self.dt if self.midpoint else 0.0), self.dt)
+
+    def _report_joints(self):
+        """(largest violation, how many joints broke) after the bodies have moved."""
+        if not len(self.mechanism):
+            return 0.0, 0
+        violation, broken = self.engine.joints.report(self.engine.table, self.dt), self.mechanism.break_overloaded()
+        if broken:
+            self._part()
+        return violation, broken
 
     def _refuse_fault(self, body):
         if body >= 0:
@@ -306,6 +365,12 @@ class Simulation:
             raise SimulationError("contacts are not known after a refused step: take a good step first")
         return ContactTable.of_step(self.engine) if self.report else ContactTable.empty()
 
+    @property
+    def joints(self):
+        """The joints with their positions, speeds, reactions and efforts, a ``JointTable``; one row per joint id."""
+        self.mechanism.prepare(self.bodies, self.midpoint)
+        return self.mechanism.table()
+
     def cast_rays(self, origins, directions, reach=math.inf):
         """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
         return cast_rays(self.bodies, self.geometries, origins, directions, reach)
@@ -365,6 +430,30 @@ class Simulation:
         self.bodies.velocity[ids] = 0
         for b in ids.tolist():
             self.motions.pop(b, None)
+
+    def add_joint(self, joint):
+        """Join two bodies as they lie now; returns the joint's id."""
+        self.mechanism.keep()
+        joint = self.mechanism.add(joint, self.bodies)
+        self._rules = None
+        return joint
+
+    def release_joint(self, joint):
+        """Take a joint out: its bodies go their own ways, and may touch each other from now on."""
+        self._check_joint(joint)
+        self.mechanism.prepare(self.bodies, self.midpoint).anchors.broken[joint] = 1
+        self._part()
+
+    def set_motor(self, joint, motor, coordinate=None):
+        """Replace the motor of a joint that was made with one. ``coordinate`` "slide" or "angle", where a joint has both."""
+        self._check_joint(joint)
+        if coordinate is not None:
+            checks.choice("coordinate", coordinate, ("slide", "angle"))
+        self.mechanism.set_motor(joint, motor, {None: None, "slide": OFFSET_Z, "angle": ANGLE}[coordinate])
+
+    def _check_joint(self, joint):
+        if checks.count("joint", joint) >= len(self.mechanism):
+            raise ValueError(f"joint must be an id below {len(self.mechanism)}, not {joint}")
 
     def set_motion(self, body, motion):
         """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""

@@ -12,16 +12,18 @@ import numpy as np
 from gravel.cpu import blocks as kernels
 from gravel.cpu.blocks import ETA, FRICTION, ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
 from gravel.cpu.cones import Cones
-from gravel.cpu.joint_rows import apply_joints, joint_gradient, sweep_joints
+from gravel.cpu.joint_block import JointBlock
+from gravel.cpu.joint_rows import NO_ROWS
 
 kernel = functools.cache(kernels.make_kernel)
+NO_JOINTS = JointBlock(NO_ROWS, np.empty(0))
+SLACK = 1e-9  # m/s: a joint row at its bound is let go when it moves faster
 
 
 class BlockProblem:
-    def __init__(self, blocks, unknowns, scalars, contacts, joints, joint_impulse):
+    def __init__(self, blocks, unknowns, scalars, contacts, joints=NO_JOINTS):
         self.blocks, self.unknowns, self.scalars, self.joints = blocks, unknowns, scalars, joints
         self.contacts = contacts  # how many
-        self.joint_impulse = joint_impulse
         self.begun = False
         self.general = unknowns.inertia.size > 0
         self.rolling = blocks.rolling.size > 0
@@ -41,16 +43,17 @@ class BlockProblem:
         """Velocities take the starting impulses in, once."""
         if not self.begun:
             self.run(kernels.APPLY, self._values())
-            if len(self.joints.eta):
-                apply_joints(self.joints, self.joint_impulse, self.unknowns.velocity)
+            if self.joints.count:
+                self.joints.begin(self.unknowns.velocity)
             self.begun = True
 
     def sweep(self, passes):
-        if len(self.joints.eta) == 0:
+        """Joints come last in a pass, so that they are closed when they are solved at once; without contacts, once is enough."""
+        if self.joints.count == 0:
             return self.run(kernels.SWEEP, self.nothing, passes)
-        for _ in range(passes):
-            sweep_joints(self.joints, self.joint_impulse, self.unknowns.velocity)
+        for _ in range(1 if self.number == 0 and self.joints.system is not None else passes):
             self.run(kernels.SWEEP, self.nothing)
+            self.joints.sweep(self.unknowns.velocity, SLACK)
 
     def _values(self):
         """Impulses and torques, block by block, as one vector."""
@@ -66,19 +69,17 @@ class BlockProblem:
             self.run(kernels.MEASURE, self.nothing)
             worst, squares = max(self.worst.tolist()), sum(self.squares.tolist())
             worst = worst if math.isfinite(squares) else math.inf  # a maximum may pass over what is not a number, a sum does not
-        rows = len(self.joints.eta)
+        rows = self.joints.count
         if rows:
-            u = np.empty(rows, self.joint_impulse.dtype)
-            joint_gradient(self.joints, self.unknowns.velocity, u)
-            p = self.joint_impulse
-            error = (np.clip(p - self.joints.eta * u, self.joints.lower, self.joints.upper) - p) / self.joints.eta
-            worst, squares = max(worst, float(np.abs(error).max())), squares + float((error**2).sum())
+            joint_worst, joint_squares = self.joints.measure_residual(self.unknowns.velocity)
+            worst = max(worst, joint_worst) if math.isfinite(joint_squares) else math.inf
+            squares += joint_squares
         return worst, (squares / max(self.contacts + rows, 1)) ** 0.5
 
     # --- gradient solvers
     @functools.cached_property
     def size(self):
-        return self.number * (6 if self.rolling else 3) * WIDTH + len(self.joints.eta)
+        return self.number * (6 if self.rolling else 3) * WIDTH + self.joints.count
 
     @functools.cached_property
     def cones(self):
@@ -104,14 +105,14 @@ class BlockProblem:
             eta,
             rolling,
             twist_eta,
-            self.joints.eta,
-            self.joints.lower,
-            self.joints.upper,
+            self.joints.rows.eta,
+            self.joints.rows.lower,
+            self.joints.rows.upper,
         )
 
     @functools.cached_property
     def start(self):
-        return np.concatenate([self._values(), self.joint_impulse])
+        return np.concatenate([self._values(), self.joints.impulse], dtype=self.blocks.rows.dtype)
 
     @functools.cached_property
     def free_velocity(self):
@@ -119,24 +120,29 @@ class BlockProblem:
 
     def gradient(self, x, out):
         """out := N x + r, by way of the velocities: v = v_free + M^-1 D x, out = D^T v + b."""
-        contact_part = self.size - len(self.joints.eta)
-        self.unknowns.velocity[:] = self.free_velocity
-        self.run(kernels.APPLY, x[:contact_part])
-        apply_joints(self.joints, x[contact_part:], self.unknowns.velocity)
+        contact_part = self._apply(x)
         self.run(kernels.GRADIENT, out[:contact_part])
-        joint_gradient(self.joints, self.unknowns.velocity, out[contact_part:])
+        if self.joints.count:
+            self.joints.gradient(self.unknowns.velocity, out[contact_part:])
 
     def finish(self, x):
         """x becomes the impulses, and the velocities follow."""
-        contact_part = self.size - len(self.joints.eta)
-        self.unknowns.velocity[:] = self.free_velocity
-        self.run(kernels.APPLY, x[:contact_part])
-        apply_joints(self.joints, x[contact_part:], self.unknowns.velocity)
+        contact_part = self._apply(x)
         values = x[:contact_part].reshape(self.number, 6 if self.rolling else 3, WIDTH)
         self._blocks_of(self.unknowns.impulse, 3)[:] = values[:, :3]
         if self.rolling:
             self._blocks_of(self.unknowns.torque, 3)[:] = values[:, 3:]
-        self.joint_impulse[:] = x[contact_part:]
+        if self.joints.count:
+            self.joints.finish()
+
+    def _apply(self, x):
+        """Velocities := v_free + M^-1 D x; returns how much of x belongs to the contacts."""
+        contact_part = self.size - self.joints.count
+        self.unknowns.velocity[:] = self.free_velocity
+        self.run(kernels.APPLY, x[:contact_part])
+        if self.joints.count:
+            self.joints.apply(x[contact_part:], self.unknowns.velocity)
+        return contact_part
 
     def rows_of(self, slot, offset):
         """One row of the contacts in the given slots."""

@@ -6,7 +6,8 @@ from numba import njit
 from gravel.cpu.assemble import contact_responses
 from gravel.cpu.block_problem import BlockProblem
 from gravel.cpu.blocks import ROWS_GENERAL, WIDTH, Blocks, Scalars, Unknowns
-from gravel.cpu.joint_rows import JointRows
+from gravel.cpu.joint_block import JointBlock
+from gravel.cpu.joint_rows import make_rows
 from gravel.cpu.narrow import Contacts
 from gravel.cpu.tiles import COLOURS, plan_blocks
 
@@ -88,13 +89,14 @@ def block_problem_from_arrays(p, coulomb):
     )
     blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), block_start, tile_order[:run], colour_start[: colours + 1])
     unknowns = Unknowns(np.zeros(number * 3 * WIDTH, real), np.empty(0, real), velocity.reshape(-1), inertia.reshape(-1))
-    joints = _joint_rows(p, inertia.astype(float), real)
+    joints = _joint_rows(p)
     return ArrayProblem(
-        blocks, unknowns, Scalars(coulomb, 1.0, 0.0, 0.0), n, joints, np.zeros(len(joints.eta), real), slot=slot, bodies=bodies
+        blocks, unknowns, Scalars(coulomb, 1.0, 0.0, 0.0), n, JointBlock(joints, np.zeros(len(joints.eta))), slot=slot, bodies=bodies
     )
 
 
-def _joint_rows(p, inertia, real):
+def _joint_rows(p):
+    """Rows of two entries each, one per body."""
     jacobian = p.joints["jacobian"].reshape(-1, 2, 2, 3)
     bodies = np.stack([p.joints["body_a"], p.joints["body_b"]], axis=1)
     delta = np.empty_like(jacobian)
@@ -103,14 +105,8 @@ def _joint_rows(p, inertia, real):
     response = (jacobian * delta).sum(axis=(1, 2, 3))
     if (response <= 0).any():
         raise ValueError(f"joint row {int(np.argmin(response))} moves no body")
-    cast = lambda x: np.ascontiguousarray(x, real)  # noqa: E731
-    return JointRows(
-        bodies[:, 0].astype(np.int32),
-        bodies[:, 1].astype(np.int32),
-        cast(jacobian.reshape(-1, 12)),
-        cast(delta.reshape(-1, 12)),
-        cast(1 / response),
-        cast(p.joints["bias"]),
-        cast(p.joints["lower"]),
-        cast(p.joints["upper"]),
-    )
+    rows = make_rows(np.full(len(bodies), 2), bodies.reshape(-1))
+    rows.body[:] = bodies.reshape(-1)
+    rows.jacobian[:], rows.delta[:] = jacobian.reshape(-1, 6), delta.reshape(-1, 6)
+    rows.eta[:], rows.bias[:], rows.lower[:], rows.upper[:] = 1 / response, p.joints["bias"], p.joints["lower"], p.joints["upper"]
+    return rows

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.cpu import assemble, bounds, brute, bvh, grid, impacts, integrate, jobs, match, narrow, pairs, sap, tiles
-from gravel.cpu.block_problem import BlockProblem
+from gravel.cpu import assemble, bounds, brute, bvh, exclude, grid, impacts, integrate, jobs, match, narrow, pairs, sap, tiles
+from gravel.cpu.block_problem import NO_JOINTS, BlockProblem
 from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
-from gravel.cpu.joint_rows import no_rows
 from gravel.cpu.threads import Workers
 from gravel.geometry import library_of
 from gravel.shapes import PLANE, SPHERE
@@ -26,6 +25,7 @@ class Rules(NamedTuple):
     """What holds for all bodies and steps."""
 
     step: float  # h, s
+    midpoint: bool  # the step looks at the bodies half a step ahead, which makes it second order
     gravity: np.ndarray  # (3,)
     table: np.ndarray  # (materials, materials, 5) contact values
     ignored: np.ndarray  # (groups, groups)
@@ -38,12 +38,12 @@ class Rules(NamedTuple):
     bouncy: bool  # whether any has restitution
 
 
-def make_rules(step, gravity, table, ignored, margin, geometries, ellipsoid_method, scalars, threshold):
+def make_rules(step, gravity, table, ignored, margin, geometries, ellipsoid_method, scalars, threshold, midpoint=False):
     rolling = bool(np.any(table[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0))
     bouncy = bool(np.any(table[..., impacts.RESTITUTION_COLUMN] > 0))
     library = library_of(geometries)
     shapes = pairs.shapes_of(library, ELLIPSOID_METHODS.index(ellipsoid_method))
-    return Rules(step, gravity, table, ignored, margin, shapes, library.half, scalars, threshold, rolling, bouncy)
+    return Rules(step, midpoint, gravity, table, ignored, margin, shapes, library.half, scalars, threshold, rolling, bouncy)
 
 
 def tile_size(n):
@@ -71,7 +71,8 @@ class Engine:
         self.real, self.broad_phase_name = np.dtype(real), broad_phase
         self.buffers, self.views, self.tuples = {}, {}, {}
         self.kinds = None  # of the bodies' shapes
-        self.no_joint_impulse = np.empty(0, real)
+        self.joints = None  # a JointStage, where there are joints
+        self.excluded = None  # pairs that may not touch
         self.pair_capacity = 0
         self.many = 8  # contacts allowed for of a shape with a mesh
         self.job_capacity = 512
@@ -100,12 +101,30 @@ class Engine:
             held = self.tuples[name] = key, make()
         return held[1]
 
-    # --- detection
-    def find_bounds(self, bodies, rules):
+    # --- where the step looks
+    def place(self, bodies, rules):
+        """The bodies as the step sees them: as they are, or half a step ahead (Moreau's midpoint rule)."""
         n = bodies.count
         make = lambda: bounds.BodyArrays(*(getattr(bodies, name) for name in bounds.BodyArrays._fields))  # noqa: E731
-        self.bodies = self._kept("bodies", (id(bodies), n), make)
-        self.rules = rules
+        self.table, self.rules = bodies, rules
+        self.bodies = now = self._kept("bodies", (id(bodies), n), make)
+        if rules.midpoint:
+            self.bodies = self._kept("placed", (id(bodies), n), lambda: self._placed(now, n))
+            integrate.drift(now, 0.5 * rules.step, self.bodies)
+
+    def _placed(self, bodies, n):
+        return bodies._replace(
+            position=self._buffer("placed_position", n, (3,), "f8"),
+            quaternion=self._buffer("placed_quaternion", n, (4,), "f8"),
+            velocity=self._buffer("placed_velocity", n, (8,)),
+        )
+
+    # --- detection
+    def find_bounds(self, bodies=None, rules=None):
+        """Bounds of the bodies as they were placed; given ``bodies`` are placed first."""
+        if bodies is not None:
+            self.place(bodies, rules)
+        bodies, rules, n = self.table, self.rules, self.table.count
         chunks = -(-n // bounds.CHUNK)
         if self.kinds != (id(bodies), n):
             self.kinds = id(bodies), n
@@ -126,6 +145,8 @@ class Engine:
     def find_pairs(self):
         self.sort_bodies()
         self.list_pairs()
+        if self.excluded is not None:
+            exclude.exclude_pairs(self.pair_capacity, self.order, self.excluded, self.pairs)
 
     def sort_bodies(self):
         """Bring the bodies into the order of the broad phase."""
@@ -321,7 +342,12 @@ class Engine:
         if len(forces):
             integrate.add_forces(self.order, tag, self.bodies.inverse_mass, self.bodies.quaternion, forces, torques, step, velocity)
 
-    def assemble(self):
+    def measure_joints(self):
+        """Gauges of the joints at the bodies' poses."""
+        if self.joints is not None:
+            self.joints.measure(self.bodies, self.order, self._buffer("where", len(self.bodies.tag), dtype="i8"), self.rules.step)
+
+    def assemble(self, warm=True):
         n, tile_count, room = len(self.order), len(self.contacts.count), self.contact_room
         plan = self._kept("plan", (n, tile_count, room), lambda: self._plan(n, tile_count, room))
         run, colours = tiles.plan_blocks(self.contacts, self.arranged.tag, *plan)
@@ -343,7 +369,11 @@ class Engine:
             blocks,
             unknowns,
         )
-        self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, no_rows(self.real), self.no_joint_impulse)
+        joints = NO_JOINTS
+        if self.joints is not None:
+            scalars, joints = self.rules.scalars, self.joints.block
+            self.joints.assemble(scalars.step, scalars.recovery_speed, self.rules.threshold, unknowns.velocity, warm)
+        self.problem = BlockProblem(blocks, unknowns, self.rules.scalars, self.contact_total, joints)
         return self.problem
 
     def _plan(self, n, tile_count, room):
@@ -377,8 +407,12 @@ class Engine:
         """Take the step, unless a body would leave the world or the numbers; returns (its id or -1, kinetic energy)."""
         energies = self._buffer("energies", -(-len(self.order) // bounds.CHUNK), dtype="f8")
         kernel = integrate.commit_balls if self.balls else integrate.commit_any
-        fault = kernel(self.order, self.bodies, self.arranged.velocity, self.rules.step, world, energies)
+        left = (0.5 if self.rules.midpoint else 1.0) * self.rules.step
+        fault = kernel(self.order, self.bodies, self.arranged.velocity, left, world, energies)
         if fault < 0:
+            if self.rules.midpoint:
+                for name in ("position", "quaternion", "velocity"):
+                    getattr(self.table, name)[:] = getattr(self.bodies, name)
             self.remember()
         return fault, sum(energies.tolist())
 

@@ -145,3 +145,35 @@ def commit_any(order, bodies, velocity, step, bounds, energies):
         for chunk in prange((order.size + CHUNK - 1) // CHUNK):
             commit_any_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
     return fault
+
+
+@njit(**INNER)
+def drift_chunk(chunk, bodies, step, to):
+    position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
+    inverse_mass, tag = bodies.inverse_mass, bodies.tag
+    to_position, to_quaternion, to_velocity = to.position, to.quaternion, to.velocity
+    for b in range(chunk * CHUNK, min((chunk + 1) * CHUNK, position.shape[0])):
+        moves = step if tag[b, STATUS] == MOVABLE else 0.0
+        for k in range(3):
+            to_position[b, k] = position[b, k] + moves * velocity[b, k]
+        for k in range(4):
+            to_quaternion[b, k] = quaternion[b, k]
+        for k in range(8):
+            to_velocity[b, k] = velocity[b, k]
+        if moves == 0.0:
+            continue
+        ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
+        x, y, z = float(velocity[b, 4]), float(velocity[b, 5]), float(velocity[b, 6])
+        if ix == iy and iy == iz:
+            turn(to_quaternion, b, step * x, step * y, step * z)
+        else:
+            turn_freely(to_quaternion, b, ix, iy, iz, x, y, z, step)
+            before, after = to_matrix(quaternion[b]), to_matrix(to_quaternion[b])
+            to_velocity[b, 4], to_velocity[b, 5], to_velocity[b, 6] = carry_momentum(before, after, ix, iy, iz, x, y, z)
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def drift(bodies, step, to):
+    """``to`` := the bodies' poses and velocities after they moved on freely for ``step``."""
+    for chunk in prange((bodies.position.shape[0] + CHUNK - 1) // CHUNK):
+        drift_chunk(np.int64(chunk), bodies, step, to)

@@ -1,10 +1,12 @@
-"""Joint rows of a cone problem: scalar equations J v + b = 0 between two bodies, with impulses within bounds.
+"""Joint rows of a cone problem: scalar equations J v + b + c p = 0 between bodies, with impulses p within bounds.
 
-``JointRows`` is what a joint becomes (paper 000, eqs. 13 and 18): one row per scalar constraint, J = [on v_a, on w_a, on
-v_b, on w_b] in the world frame. Bounds of +-infinity make a bilateral constraint; others make limits and motors.
+``JointRows`` is what joints become (paper 000, eqs. 13 and 18): one row per scalar constraint. A row has an entry for each body
+it acts on (two for most, up to four for a gear): the part of J on that body's velocity and turn, world frame. Bounds of
++-infinity make a bilateral constraint; others make limits, motors and friction. A compliance c makes a spring.
+
+The kernels here treat joint rows like contact rows, as the papers do. ``direct`` solves all of them at once.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -14,52 +16,62 @@ from gravel.cpu.threads import INNER
 
 
 class JointRows(NamedTuple):
-    body_a: np.ndarray  # (m,) velocity rows
-    body_b: np.ndarray
-    jacobian: np.ndarray  # (m, 12) real
-    delta: np.ndarray  # (m, 12) real, M^-1 J^T: what a unit impulse does to the two velocity rows
-    eta: np.ndarray  # (m,) real, 1 / (J M^-1 J^T)
-    bias: np.ndarray  # (m,) real
-    lower: np.ndarray  # (m,) real
-    upper: np.ndarray  # (m,) real
+    start: np.ndarray  # (m + 1,) entries of each row
+    member: np.ndarray  # (e,) place of the entry's body among those that have joints
+    body: np.ndarray  # (e,) and its velocity row
+    jacobian: np.ndarray  # (e, 6)
+    delta: np.ndarray  # (e, 6) M^-1 J^T: what a unit impulse does to the velocity
+    eta: np.ndarray  # (m,) 1 / (J M^-1 J^T + c)
+    bias: np.ndarray  # (m,)
+    lower: np.ndarray  # (m,)
+    upper: np.ndarray  # (m,)
+    compliance: np.ndarray  # (m,)
 
 
-@functools.cache
-def no_rows(real):
+def make_rows(counts, member):
+    """Rows with so many entries each, for the given members, to be filled."""
+    m, e = len(counts), len(member)
+    start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return JointRows(
-        np.empty(0, np.int32),
-        np.empty(0, np.int32),
-        np.empty((0, 12), real),
-        np.empty((0, 12), real),
-        *(np.empty(0, real) for _ in range(4)),
+        start,
+        np.array(member, np.int64),
+        np.zeros(e, np.int64),
+        np.zeros((e, 6)),
+        np.zeros((e, 6)),
+        np.ones(m),
+        *(np.zeros(m) for _ in range(4)),
     )
 
 
+NO_ROWS = make_rows([], [])
+
+
 @njit(**INNER)
-def row_velocity(rows, k, velocity):
-    a, b = 8 * rows.body_a[k], 8 * rows.body_b[k]
-    u = rows.bias[k]
-    for c in range(3):
-        u += rows.jacobian[k, c] * velocity[a + c] + rows.jacobian[k, 3 + c] * velocity[a + 4 + c]
-        u += rows.jacobian[k, 6 + c] * velocity[b + c] + rows.jacobian[k, 9 + c] * velocity[b + 4 + c]
+def row_velocity(rows, k, p, velocity):
+    """J v + b + c p"""
+    u = rows.bias[k] + rows.compliance[k] * p
+    for e in range(rows.start[k], rows.start[k + 1]):
+        i = 8 * rows.body[e]
+        for c in range(3):
+            u += rows.jacobian[e, c] * velocity[i + c] + rows.jacobian[e, 3 + c] * velocity[i + 4 + c]
     return u
 
 
 @njit(**INNER)
 def push(rows, k, p, velocity):
-    a, b = 8 * rows.body_a[k], 8 * rows.body_b[k]
-    for c in range(3):
-        velocity[a + c] += rows.delta[k, c] * p
-        velocity[a + 4 + c] += rows.delta[k, 3 + c] * p
-        velocity[b + c] += rows.delta[k, 6 + c] * p
-        velocity[b + 4 + c] += rows.delta[k, 9 + c] * p
+    for e in range(rows.start[k], rows.start[k + 1]):
+        i = 8 * rows.body[e]
+        for c in range(3):
+            velocity[i + c] += rows.delta[e, c] * p
+            velocity[i + 4 + c] += rows.delta[e, 3 + c] * p
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def sweep_joints(rows, impulse, velocity):
     """One Gauss-Seidel pass, in the order of the rows."""
     for k in range(rows.eta.size):
-        p = min(max(impulse[k] - rows.eta[k] * row_velocity(rows, k, velocity), rows.lower[k]), rows.upper[k])
+        u = row_velocity(rows, k, impulse[k], velocity)
+        p = min(max(impulse[k] - rows.eta[k] * u, rows.lower[k]), rows.upper[k])
         push(rows, k, p - impulse[k], velocity)
         impulse[k] = p
 
@@ -72,7 +84,19 @@ def apply_joints(rows, values, velocity):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def joint_gradient(rows, velocity, values):
-    """values := J v + b"""
+def joint_gradient(rows, impulse, velocity, values):
+    """values := J v + b + c p"""
     for k in range(rows.eta.size):
-        values[k] = row_velocity(rows, k, velocity)
+        values[k] = row_velocity(rows, k, impulse[k], velocity)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def joint_residual(rows, impulse, velocity):
+    """(largest, sum of squares) of |p - P(p - eta u)| / eta over the rows."""
+    worst, squares = 0.0, 0.0
+    for k in range(rows.eta.size):
+        p = impulse[k]
+        u = row_velocity(rows, k, p, velocity)
+        error = (min(max(p - rows.eta[k] * u, rows.lower[k]), rows.upper[k]) - p) / rows.eta[k]
+        worst, squares = max(worst, abs(error)), squares + error * error
+    return worst, squares

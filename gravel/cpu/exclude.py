@@ -1,0 +1,54 @@
+"""Pairs that may not touch: bodies that are joined. Candidate pairs among them are taken out of the list.
+
+In: candidate pairs by tile, ids of the excluded pairs. Out: the same list without them, in the same order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.threads import INNER, PARALLEL
+
+
+class Excluded(NamedTuple):
+    joined: np.ndarray  # (bodies,) u1: whether a body is in any of the pairs, so that most need no search
+    keys: np.ndarray  # (pairs,) lower id * 2^32 + higher id, sorted
+
+
+def make_excluded(pairs, bodies):
+    """From (p, 2) ids."""
+    pairs = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1)
+    joined = np.zeros(bodies, np.uint8)
+    joined[pairs.reshape(-1)] = 1
+    return Excluded(joined, np.unique(pairs[:, 0] << 32 | pairs[:, 1]))
+
+
+@njit(**INNER)
+def contains(keys, key):
+    low, high = 0, keys.size
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low < keys.size and keys[low] == key
+
+
+@njit(**INNER)
+def exclude_in_tile(tile, capacity, order, excluded, pairs):
+    first, kept = tile * capacity, 0
+    for k in range(first, first + pairs.count[tile]):
+        a, b = np.int64(order[pairs.a[k]]), np.int64(order[pairs.b[k]])
+        if excluded.joined[a] and excluded.joined[b] and contains(excluded.keys, min(a, b) << 32 | max(a, b)):
+            continue
+        pairs.a[first + kept], pairs.b[first + kept] = pairs.a[k], pairs.b[k]
+        kept += 1
+    pairs.count[tile] = kept
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def exclude_pairs(capacity, order, excluded, pairs):
+    for tile in prange(pairs.count.size):
+        exclude_in_tile(np.int64(tile), capacity, order, excluded, pairs)

@@ -1,0 +1,74 @@
+"""The joints of a step: measured where the step looks, made into rows, solved beside the contacts, reported.
+
+In: what ``gravel.mechanism`` makes of the scene's joints. Out: rows and starting impulses of the cone problem; afterwards
+reactions, coordinates and violations. The calls come in the order of the step: ``measure``, ``assemble``, the solver's on ``block``,
+``report``.
+"""
+
+import numpy as np
+
+from gravel.cpu import direct, gauges, joint_rows, laws
+from gravel.cpu.joint_block import JointBlock
+from gravel.rotations import from_rotation_vector, multiply
+
+
+class JointStage:
+    def __init__(self, anchors, members, row_laws, rows, coordinates, movable, solve_directly, impulse, held):
+        m, j = len(row_laws.joint), len(anchors.member_a)
+        self.anchors, self.members, self.laws, self.rows = anchors, members, row_laws, rows
+        self.measured = laws.Measured(*(np.zeros(m) for _ in range(4)))
+        system = direct.make_system(rows, row_laws.owner, movable) if solve_directly else None
+        self.block = JointBlock(rows, impulse, members, held, system)
+        self.coordinate_joint, self.coordinate_gauge = coordinates
+        self.coordinate, self.rate = np.zeros(len(coordinates[0])), np.zeros(len(coordinates[0]))
+        self.force, self.torque, self.motor, self.violation = np.zeros((j, 3)), np.zeros((j, 3)), np.zeros((j, 2)), np.zeros(j)
+        self.kicked = bool(np.any(row_laws.role == laws.FORCE) or np.any(row_laws.role >= laws.SPRING))
+
+    # --- rows
+    def measure(self, bodies, order, where, step):
+        """Gauges and gradients of all rows at the bodies' poses."""
+        self.gather(bodies, step)
+        gauges.find_rows(order, where, self.members)
+        laws.measure_rows(self.anchors, self.members, self.laws, step, self.rows, self.measured)
+
+    def gather(self, bodies, step):
+        gauges.gather_members(bodies.tag, bodies.position, bodies.quaternion, bodies.velocity, bodies.inverse_mass, step, self.members)
+
+    def assemble(self, step, recovery_speed, threshold, velocity, warm):
+        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities."""
+        laws.apply_laws(self.anchors, self.members, self.laws, step, recovery_speed, threshold, self.rows, self.measured)
+        if self.kicked:
+            joint_rows.apply_joints(self.rows, self.measured.kick, velocity)
+        self.block.renew(warm)
+
+    # --- the end of the step
+    def report(self, bodies, step):
+        """Reactions of the step, and coordinates, rates and violations at the bodies' new poses; returns the largest violation."""
+        laws.reactions(
+            self.anchors, self.members, self.laws, self.rows, self.measured, self.block.impulse, step, self.force, self.torque, self.motor
+        )
+        return self.look(bodies)
+
+    def look(self, bodies):
+        """Coordinates, rates and violations at the bodies' poses; returns the largest violation."""
+        self.gather(bodies, 0.0)
+        gauges.measure_coordinates(
+            self.anchors, self.members, self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate
+        )
+        return laws.measure_violations(self.anchors, self.members, self.laws, self.violation)
+
+    def close(self, bodies):
+        """One step of Newton's method towards closed joints: the bodies move by M^-1 J^T p with J M^-1 J^T p = -gauge."""
+        velocity, order = np.zeros((len(bodies.position) + 1, 8)), np.arange(len(bodies.position))
+        self.gather(bodies, 0.0)
+        self.members.velocity[:] = 0.0
+        gauges.find_rows(order, np.zeros(len(order), np.int64), self.members)
+        laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
+        laws.apply_laws(self.anchors, self.members, self.laws, 1.0, np.inf, np.inf, self.rows, self.measured)
+        other = self.laws.role != laws.HOLD
+        self.rows.lower[other] = self.rows.upper[other] = 0.0
+        self.block.renew(False)
+        self.block.sweep(velocity.reshape(-1), np.inf)
+        for body, shift in zip(self.members.body.tolist(), velocity[self.members.row]):
+            bodies.position[body] += shift[:3]
+            bodies.quaternion[body] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[body])

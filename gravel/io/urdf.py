@@ -1,0 +1,802 @@
+"""Robots from URDF files, and what all importers of robots share: merged links, bodies about given masses, all or nothing.
+
+In come a file and where to put it; out go bodies and joints in a ``Scene`` and a ``Robot`` that knows them by name. Everything is
+planned and tried out on an empty scene first, so that a file that is refused leaves the scene as it was.
+A body of gravel sits at its centre of mass along its principal axes; ``Robot.link_pose`` tells where the link's own frame is.
+"""
+
+import contextlib
+import io
+import math
+import os
+import warnings
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from gravel import checks
+from gravel.compounds import Clump, Compound
+from gravel.drives import ForceMotor, SpringLaw
+from gravel.joints import OFFSET_Z, Fixed, Gear, Planar, Prismatic, RackPinion, Revolute
+from gravel.polyhedra import ConvexHull, Mass, principal, read_mesh
+from gravel.rotations import multiply, rotate
+from gravel.scene import GROUPS, Scene, unit_quaternions
+from gravel.shapes import Box, Cylinder, Simple, Sphere
+from gravel.state import GROUP
+from gravel.surfaces import Mesh
+
+INSTALL = 'pip install "gravel[robots]"'
+ROUNDED = 1e-3  # moments that break the triangle inequality by less, as files with few digits do, are evened out
+GHOST_RADIUS = 0.01  # m: the sphere that stands for a fixed link without a shape
+HINGES, SLIDES = ("revolute", "continuous"), ("prismatic",)
+KINDS = (*HINGES, *SLIDES, "fixed", "floating", "planar")
+READ = {  # the tags that are used, by the tag around them
+    "robot": ("link", "joint", "material"),
+    "link": ("inertial", "visual", "collision"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+}
+NUMBERS = {  # attributes and how many numbers they hold
+    **dict.fromkeys(("xyz", "rpy", "size"), (3,)),
+    **dict.fromkeys(("radius", "length", "ixx", "ixy", "ixz", "iyy", "iyz", "izz", "lower", "upper", "effort", "velocity"), (1,)),
+    **dict.fromkeys(("damping", "friction", "multiplier", "offset"), (1,)),
+    "scale": (1, 3),
+}
+
+
+@dataclass(frozen=True)
+class Robot:
+    """What was added to a scene. Links that are joined rigidly share a body, and joints that act as one share an id."""
+
+    name: str
+    links: dict  # name of a link -> id of its body
+    joints: dict  # name of a joint -> id of the joint
+    messages: list  # one sentence for each thing that was simplified or left out
+    frames: dict = field(repr=False)  # name of a link -> (position m, quaternion) of the link's own frame in its body's
+
+    def link_pose(self, world, link):
+        """(position (3,) m, quaternion (4,)) of a link's own frame, in a Simulation or in the Scene that it was added to."""
+        checks.choice("link", link, self.links)
+        body, (position, quaternion) = self.links[link], self.frames[link]
+        if isinstance(world, Scene):
+            place, turn = world.bodies.position[body], world.bodies.quaternion[body]
+        else:
+            place, turn = world.positions[body], world.quaternions[body]
+        return place + rotate(turn, position), multiply(turn, quaternion)
+
+
+def load_urdf(
+    scene,
+    path,
+    position=(0.0, 0.0, 0.0),
+    quaternion=(1.0, 0.0, 0.0, 0.0),
+    base="fixed",
+    material=None,
+    joint_positions=None,
+    motors=None,
+    *,
+    self_collision=False,
+    merge_fixed=True,
+    meshes="hull",
+    mesh_folder=None,
+    repair_inertia=False,
+    group=None,
+):
+    """Add the robot of a URDF file to a scene and return a ``Robot``.
+
+    ``position`` m and ``quaternion`` place the frame of the root link, which is ``base="fixed"`` to the world or ``"floating"``.
+    ``joint_positions``: name -> rad or m at the start (otherwise 0, or the nearest limit). ``motors``: name -> motor, or a function
+    of the name that returns one or None; a motor without a limit gets the joint's effort. All bodies are of one ``material``.
+    ``self_collision``: links collide with each other, except two that a joint connects; without it the robot's links pass through
+    each other. Links on fixed joints become one body unless ``merge_fixed`` is False; then a weld holds those that have a mass.
+    ``meshes``: "hull" takes the convex hull of a collision mesh, "clump" fills it with spheres. They are looked for next to the
+    file, in the folders above it and in ``mesh_folder``. ``repair_inertia``: moments of inertia that no body can have are replaced
+    by their mean instead of being refused. ``group``: the collision group of the bodies.
+    """
+    check_scene(scene)
+    checks.choice("base", base, ("fixed", "floating"))
+    checks.choice("meshes", meshes, ("hull", "clump"))
+    path = existing_file(path, "a URDF file")
+    notes = Notes()
+    tree = Tree(_parsed(path, notes), notes)
+    values = _joint_values(tree, joint_positions, notes)
+    poses = _link_poses(tree, values, pose_of(position, quaternion))
+    plan = Plan(tree.name)
+    part_of = _plan_bodies(plan, tree, poses, base, merge_fixed, _Shapes(path, mesh_folder, meshes), repair_inertia, notes)
+    numbers = _plan_joints(plan, tree, poses, values, part_of, _motors_by_name(tree, motors), notes)
+    _plan_mimics(plan, tree, numbers, notes)
+    return plan.add_to(scene, notes, material, _robot_group(scene, group, self_collision))
+
+
+# --- what all importers share: files, notes
+def check_scene(scene):
+    if not isinstance(scene, Scene):
+        raise TypeError(f"scene must be a Scene, not {scene!r:.80}")
+
+
+def existing_file(path, what):
+    """The path as a string, or a refusal."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be the name of {what}, not {path!r:.80}")
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"path must be {what}, but {path!r} {'is no file' if os.path.exists(path) else 'does not exist'}")
+    return path
+
+
+class Notes:
+    """What was simplified or left out, and of which links or joints. A loss changes the physics and is warned about."""
+
+    def __init__(self):
+        self._names, self._losses = {}, []
+
+    def add(self, what, *names, loss=False):
+        known = self._names.setdefault(what, [])
+        known += [name for name in names if name not in known]
+        if loss and what not in self._losses:
+            self._losses.append(what)
+
+    def sentences(self, losses_only=False):
+        chosen = self._losses if losses_only else self._names
+        return [what + (": " + ", ".join(map(str, self._names[what])) if self._names[what] else "") for what in chosen]
+
+    def warn(self, name, stacklevel):
+        """One warning with all losses, if there are any."""
+        if self._losses:
+            warnings.warn(f"robot {name!r} is not quite as in its file: " + "; ".join(self.sentences(True)), stacklevel=stacklevel)
+
+
+# --- poses as 4 x 4 matrices
+def pose_of(position, quaternion):
+    """The checked pose of a position (3,) and a quaternion (4,)."""
+    pose = np.eye(4)
+    pose[:3, 3] = checks.array("position", position, (3,))
+    quaternion = unit_quaternions(checks.array("quaternion", quaternion, (4,))[None], 1)[0]
+    pose[:3, :3] = Rotation.from_quat(np.roll(quaternion, -1)).as_matrix()
+    return pose
+
+
+def quaternion_of(pose):
+    return np.roll(Rotation.from_matrix(pose[:3, :3]).as_quat(canonical=True), 1)
+
+
+def inverse(pose):
+    turn = pose[:3, :3].T
+    result = np.eye(4)
+    result[:3, :3], result[:3, 3] = turn, -turn @ pose[:3, 3]
+    return result
+
+
+# --- masses
+class Inertia(NamedTuple):
+    """Mass kg, centre of mass m, and tensor kg m2 about that centre, all in one frame."""
+
+    mass: float
+    centre: np.ndarray
+    tensor: np.ndarray
+
+    def seen_from(self, pose):
+        """The same in the frame in which its own frame has this pose."""
+        turn = pose[:3, :3]
+        return Inertia(self.mass, turn @ self.centre + pose[:3, 3], turn @ self.tensor @ turn.T)
+
+
+def sum_of(inertias):
+    """All of them joined rigidly; None if there is no mass."""
+    mass = sum(one.mass for one in inertias)
+    if not mass > 0.0:
+        return None
+    centre = sum(one.mass * one.centre for one in inertias) / mass
+    tensor = np.zeros((3, 3))
+    for one in inertias:
+        arm = one.centre - centre
+        tensor += one.tensor + one.mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return Inertia(mass, centre, tensor)
+
+
+def possible_moments(moments, name, repair, notes):
+    """Principal moments that a body can have: those given, evened out where rounding broke them or ``repair`` is asked for."""
+    excess = 2 * moments.max() - moments.sum()
+    if moments.min() > 0.0 and excess <= 0.0:
+        return moments
+    if moments.min() > 0.0 and excess <= ROUNDED * moments.max():
+        notes.add("moments of inertia were evened out to satisfy the triangle inequality", f"{name} by {excess / moments.max():.1e}")
+        lifted = moments + 0.5 * excess * (1 + 1e-12)
+        lifted[np.argmax(moments)] = moments.max()
+        return lifted
+    if repair and moments.mean() > 0.0:
+        notes.add("impossible moments of inertia were replaced by their mean", name)
+        return np.full(3, moments.mean())
+    written = ", ".join(f"{m:g}" for m in moments)
+    allowed = "must be above 0 and none above the sum of the others; repair_inertia=True takes their mean"
+    raise ValueError(f"moments of inertia of {name} {allowed}, not {written}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeighedCompound(Compound):
+    """A compound in the frame of its body's centre of mass and principal axes, whose mass and inertia are given elsewhere: what it
+    would weigh by its own shapes does not count."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_centre = Mass(self.mass.volume, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]), self.mass.moments)
+        object.__setattr__(self, "mass", at_centre)
+
+
+# --- bodies and joints to be
+class Part(NamedTuple):
+    """One body to be. ``items``: (shape, pose in the part's frame); ``links``: name -> pose of its frame in the part's."""
+
+    name: str
+    pose: np.ndarray  # of the part's frame, world
+    items: list
+    inertia: Inertia  # in the part's frame; None: fixed
+    links: dict
+    group: int = None  # None: the robot's
+    material: object = None  # None: the robot's
+    moments: np.ndarray = None  # principal, if they were repaired
+
+    @property
+    def frame(self):
+        """(pose, moments): the body's frame in the part's, and its principal moments; None if it is fixed."""
+        frame = np.eye(4)
+        if self.inertia is None:
+            if len(self.items) == 1:
+                frame = self.items[0][1]
+            return frame, None
+        moments, axes = principal(self.inertia.tensor)
+        frame = pose_of(self.inertia.centre, axes)
+        return frame, moments if self.moments is None else self.moments
+
+    def shape_in(self, frame):
+        """The shape as seen from the body's frame; None if there is none."""
+        items = [(shape, inverse(frame) @ pose) for shape, pose in self.items]
+        if len(items) == 1 and np.allclose(items[0][1], np.eye(4), rtol=0.0, atol=1e-12):
+            shape = items[0][0]
+            if isinstance(shape, Simple) or self.inertia is None:
+                return shape
+        return WeighedCompound([(shape, pose[:3, 3], quaternion_of(pose)) for shape, pose in items]) if items else None
+
+
+class PlannedJoint(NamedTuple):
+    """One joint to be. Bodies are numbers of parts, or None for the world; the options are those of ``kind``."""
+
+    names: tuple
+    kind: type
+    body_a: int
+    body_b: int
+    options: dict
+    assemble: bool = False
+
+
+class Coupling(NamedTuple):
+    """A Gear, SlideGear or RackPinion to be, of planned joints by number."""
+
+    name: str
+    kind: type
+    joint_1: int
+    joint_2: int
+    factor: float
+
+
+@dataclass(frozen=True)
+class SlideGear(Gear):
+    """Two slides move together: slide of the second = ``ratio`` times slide of the first, both from the start."""
+
+    GAUGES = (OFFSET_Z, OFFSET_Z)
+
+
+class Plan:
+    """All that a robot adds to a scene. Numbers of parts and joints count from its own first."""
+
+    def __init__(self, name):
+        self.name = name
+        self.parts, self.joints, self.couplings, self.forces, self.ignored = [], [], [], {}, []
+
+    def add_to(self, scene, notes, material, group):
+        """Add everything, or refuse and add nothing; returns the ``Robot``."""
+        ghosts = self._ghost_group(scene, group.number)
+        self._build(Scene(scene.gravity), notes, material, group.number, ghosts)  # whatever is refused is refused here
+        robot = self._build(scene, notes, material, group.number, ghosts)
+        if group.ignores_itself:
+            scene.ignore(group.number, group.number)
+        for a, b in self.ignored:
+            scene.ignore(a, b)
+        if ghosts is not None:
+            for other in range(GROUPS):
+                scene.ignore(ghosts, other)
+        notes.warn(self.name, stacklevel=4)
+        return robot
+
+    def _build(self, scene, notes, material, group, ghosts):
+        bodies, links, frames = [], {}, {}
+        for part in self.parts:
+            frame, moments = part.frame
+            with naming(f"link {part.name!r}"):
+                bodies.append(self._add_part(scene, part, frame, moments, material, group, ghosts))
+            for name, pose in part.links.items():
+                seen = inverse(frame) @ pose
+                links[name], frames[name] = bodies[-1], (seen[:3, 3], quaternion_of(seen))
+        joints, names = [], {}
+        for one in self.joints:
+            ends = [None if number is None else bodies[number] for number in (one.body_a, one.body_b)]
+            with naming(f"joint {one.names[0]!r}"):
+                joints.append(scene.add_joint(one.kind(*ends, **one.options), assemble=one.assemble))
+            names.update(dict.fromkeys(one.names, joints[-1]))
+        for one in self.couplings:
+            with naming(f"joint {one.name!r}"):
+                scene.add_joint(one.kind(joints[one.joint_1], joints[one.joint_2], one.factor))
+        for number, force in self.forces.items():
+            scene.set_force(bodies[number], force)
+        return Robot(self.name, links, names, notes.sentences(), frames)
+
+    def _add_part(self, scene, part, frame, moments, material, group, ghosts):
+        shape, pose = part.shape_in(frame), part.pose @ frame
+        number = group if part.group is None else part.group
+        if shape is None:
+            shape, number = Sphere(_ghost_radius(part, moments)), ghosts
+        weight = {"fixed": True} if moments is None else {"mass": part.inertia.mass, "inertia": moments}
+        material = material if part.material is None else part.material
+        return scene.add_body(shape, pose[:3, 3], material, quaternion=quaternion_of(pose), group=number, **weight)
+
+    def _ghost_group(self, scene, robot_group):
+        """The group of bodies that touch nothing, if this plan needs one: one that there is, or the last one that is free."""
+        if all(part.items for part in self.parts):
+            return None
+        ghosts = np.flatnonzero(scene.ignored.all(axis=0))
+        taken = {robot_group, *(part.group for part in self.parts)}
+        return int(ghosts[-1]) if len(ghosts) else free_groups(scene, 1, "links without a collision shape", taken)[0]
+
+
+def _ghost_radius(part, moments):
+    """That of a ball with the same mean moment of inertia."""
+    return GHOST_RADIUS if moments is None else math.sqrt(2.5 * moments.mean() / part.inertia.mass)
+
+
+@contextlib.contextmanager
+def naming(name):
+    """What is refused inside is said to be of ``name``."""
+    try:
+        yield
+    except (ValueError, TypeError, FileNotFoundError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+# --- collision groups
+class RobotGroup(NamedTuple):
+    number: int
+    ignores_itself: bool
+
+
+def _robot_group(scene, group, self_collision):
+    if not isinstance(self_collision, (bool, np.bool_)):
+        raise TypeError(f"self_collision must be True or False, not {self_collision!r}")
+    if group is None:
+        group = 0 if self_collision else free_groups(scene, 1, "a robot without self_collision")[0]
+    if checks.count("group", group) >= GROUPS:
+        raise ValueError(f"group must be below {GROUPS}, not {group}")
+    return RobotGroup(group, not self_collision)
+
+
+def free_groups(scene, count, whom, taken=()):
+    """The last ``count`` collision groups in which no body is and which ignore nobody but ghosts."""
+    ghosts = scene.ignored.all(axis=0)
+    used = {0, *taken, *scene.bodies.tag[:, GROUP].tolist()}
+    used.update(np.flatnonzero(ghosts | scene.ignored[:, ~ghosts].any(axis=1)).tolist())
+    free = [group for group in range(GROUPS - 1, 0, -1) if group not in used]
+    if len(free) < count:
+        raise ValueError(f"scene must have {count} unused collision groups for {whom}, but of {GROUPS} only {len(free)} are unused")
+    return free[:count]
+
+
+# --- the file
+def _parsed(path, notes):
+    """The robot of a URDF file, as yourdfpy reads it. Tags that are not used are taken out before, and noted."""
+    try:
+        import yourdfpy
+    except ImportError:
+        raise ImportError(f"reading URDF files needs yourdfpy: {INSTALL}") from None
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise ValueError(f"path must be a URDF file, but {path!r} is no XML: {error}") from None
+    if root.tag != "robot":
+        raise ValueError(f"path must be a URDF file, whose outermost tag is <robot>, but that of {path!r} is <{root.tag}>")
+    if any(str(element.tag).startswith("{") or "${" in str(element.attrib) for element in root.iter()):
+        raise ValueError(f"path must be a plain URDF file, but {path!r} has xacro in it: expand it with the command xacro first")
+    root.attrib.setdefault("name", os.path.splitext(os.path.basename(path))[0])
+    _check_names(root)
+    for element in root:
+        _check_numbers(element, f"{element.tag} {element.get('name')!r}")
+    _take_out(root, notes)
+    with naming(f"{path!r} cannot be read as URDF"):
+        text = io.BytesIO(ElementTree.tostring(root))
+        return yourdfpy.URDF.load(text, build_scene_graph=False, load_meshes=False).robot
+
+
+def _check_names(root):
+    for tag in ("link", "joint"):
+        seen = set()
+        for element in root.findall(tag):
+            name = element.get("name")
+            if not name:
+                raise ValueError(f"each {tag} of robot {root.get('name')!r} must have a name, but one has none")
+            if name in seen:
+                raise ValueError(f"{tag} {name!r} must be there once, but its name is used twice")
+            seen.add(name)
+    for joint in root.findall("joint"):
+        checks.choice(f"type of joint {joint.get('name')!r}", joint.get("type"), KINDS)
+        for end in ("parent", "child"):
+            if joint.find(end) is None or joint.find(end).get("link") is None:
+                raise ValueError(f"joint {joint.get('name')!r} must have a {end} link, but has none")
+
+
+def _check_numbers(element, name):
+    """Attributes that should be numbers are, everywhere below an element."""
+    for one in element.iter():
+        for key, text in one.attrib.items():
+            wanted = (1,) if (one.tag, key) == ("mass", "value") else NUMBERS.get(key)
+            if wanted is None:
+                continue
+            try:
+                numbers = [float(word) for word in text.split()]
+            except ValueError:
+                numbers = []
+            if len(numbers) not in wanted or not np.isfinite(numbers).all():
+                count = "a number" if wanted == (1,) else "three numbers"
+                raise ValueError(f"{name}: {key} of <{one.tag}> must be {count}, not {text!r}")
+
+
+def _take_out(root, notes):
+    """Remove what is not used; shapes that are only seen are not even looked at."""
+    for outer in (root, *root.findall("link"), *root.findall("joint")):
+        for element in list(outer):
+            if element.tag not in READ[outer.tag]:
+                notes.add(f"<{element.tag}> is left out", repr(element.get("name") if outer is root else outer.get("name")))
+            if element.tag not in READ[outer.tag] or element.tag in ("visual", "material"):
+                outer.remove(element)
+                if element.tag == "visual":
+                    outer.set("seen", "yes")
+    for link in root.findall("link"):
+        if link.get("seen") and link.find("collision") is None:
+            notes.add("links with a visual shape but no collision shape touch nothing", repr(link.get("name")))
+        for collision in link.findall("collision"):
+            _check_collision(link.get("name"), collision)
+        inertia = link.find("inertial/inertia")
+        if inertia is not None and None in map(inertia.get, ("ixx", "iyy", "izz")):
+            given = ", ".join(inertia.attrib) or "nothing"
+            raise ValueError(f"link {link.get('name')!r}: <inertia> must have ixx, iyy and izz, but has {given}")
+
+
+def _check_collision(link, collision):
+    shapes = list(collision.find("geometry") if collision.find("geometry") is not None else ())
+    if len(shapes) != 1 or shapes[0].tag not in ("box", "sphere", "cylinder", "mesh"):
+        found = ", ".join(f"<{shape.tag}>" for shape in shapes) or "nothing"
+        raise ValueError(f"link {link!r}: the geometry of <collision> must be a box, sphere, cylinder or mesh, not {found}")
+    needed = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "mesh": ("filename",)}[shapes[0].tag]
+    for attribute in needed:
+        if shapes[0].get(attribute) is None:
+            raise ValueError(f"link {link!r}: <{shapes[0].tag}> must have a {attribute}, but has none")
+
+
+# --- the tree
+class Tree:
+    """Links and joints by name, checked; ``order``: links from the root outwards; ``above``: link -> the joint to its parent."""
+
+    def __init__(self, robot, notes):
+        self.name = robot.name
+        self.links = {link.name: link for link in robot.links}
+        self.joints = {joint.name: joint for joint in robot.joints}
+        self.above = {}
+        for joint in robot.joints:
+            for end in (joint.parent, joint.child):
+                checks.choice(f"link of joint {joint.name!r}", end, self.links)
+            if joint.child in self.above:
+                both = f"{self.above[joint.child].name!r} and {joint.name!r}"
+                raise ValueError(f"link {joint.child!r} must be the child of one joint, but is that of {both}; URDF has no closed loops")
+            self.above[joint.child] = joint
+            self._check_joint(joint, notes)
+        roots = [name for name in self.links if name not in self.above]
+        if len(roots) != 1:
+            found = f"has {len(roots)}: {', '.join(map(repr, roots))}" if roots else "its joints go round in a circle"
+            raise ValueError(f"robot {self.name!r} must have one root link, but {found}")
+        self.order = self._outwards(roots[0])
+
+    def _outwards(self, root):
+        order = [root]
+        for link in order:
+            order += [joint.child for joint in self.joints.values() if joint.parent == link]
+        if len(order) < len(self.links):
+            lost = next(name for name in self.links if name not in order)
+            raise ValueError(f"link {lost!r} must be reached from the root {root!r}, but its joints go round in a circle")
+        return order
+
+    def _check_joint(self, joint, notes):
+        if joint.origin is None:
+            joint.origin = np.eye(4)
+        if joint.type != "fixed":
+            joint.axis = checks.unit(f"axis of joint {joint.name!r}", joint.axis)
+        for name in ("damping", "friction"):
+            value = float(getattr(joint.dynamics, name, None) or 0.0)
+            checks.number(f"{name} of joint {joint.name!r}", value, minimum=0.0)
+        if joint.mimic is not None:
+            checks.choice(f"mimic of joint {joint.name!r}", joint.mimic.joint, self.joints)
+        limit = joint.limit
+        if limit is None or joint.type not in ("revolute", "prismatic"):
+            return
+        if limit.lower is None and limit.upper is None:
+            notes.add("limits without lower and upper are taken for none", repr(joint.name))
+        elif (limit.lower or 0.0) > (limit.upper or 0.0):
+            raise ValueError(
+                f"limits of joint {joint.name!r} must be in order, lower <= upper, not {limit.lower or 0.0:g} and {limit.upper or 0.0:g}"
+            )
+
+    def has_coordinate(self, name):
+        return self.joints[name].type in (*HINGES, *SLIDES)
+
+    def limits(self, name):
+        """(lower, upper) of a joint, or None."""
+        joint = self.joints[name]
+        if joint.type not in ("revolute", "prismatic") or joint.limit is None or (joint.limit.lower, joint.limit.upper) == (None, None):
+            return None
+        return joint.limit.lower or 0.0, joint.limit.upper or 0.0  # URDF: 0 where one is not given
+
+    def mimicked(self, name):
+        """The joint that a joint mimics in the end, by way of others, with factor and offset: q = factor q_other + offset."""
+        factor, offset, seen = 1.0, 0.0, [name]
+        while self.joints[name].mimic is not None:
+            mimic = self.joints[name].mimic
+            factor, offset, name = factor * mimic.multiplier, offset + factor * mimic.offset, mimic.joint
+            if name in seen:
+                raise ValueError(f"joint {name!r} must not mimic itself, but does by way of {', '.join(map(repr, seen))}")
+            seen.append(name)
+        return name, factor, offset
+
+
+def _joint_values(tree, given, notes):
+    """The value of each hinge and slide at the start, by name."""
+    given = {} if given is None else given
+    if not hasattr(given, "items"):
+        raise TypeError(f"joint_positions must be a dictionary of joint names, not {given!r:.80}")
+    for name, value in given.items():
+        checks.choice("joint_positions", name, [n for n in tree.joints if tree.has_coordinate(n)])
+        checks.number(f"joint_positions[{name!r}]", value)
+    leaders = {name: _leader_value(tree, name, given, notes) for name in tree.joints if tree.joints[name].mimic is None}
+    values = dict(leaders)
+    for name, joint in tree.joints.items():
+        if joint.mimic is not None:
+            leader, factor, offset = tree.mimicked(name)
+            values[name] = factor * leaders[leader] + offset
+            if abs(given.get(name, values[name]) - values[name]) > 1e-9:
+                must = f"must be {values[name]:g}, since it mimics {leader!r}"
+                raise ValueError(f"joint_positions[{name!r}] {must}, not {given[name]!r}; give that of {leader!r}")
+        if tree.limits(name) and not _within(values[name], tree.limits(name)):
+            allowed = "must be within its limits, {:g} to {:g}".format(*tree.limits(name))
+            raise ValueError(f"position of joint {name!r} at the start {allowed}, not {values[name]:g}")
+    return values
+
+
+def _leader_value(tree, name, given, notes):
+    value = float(given.get(name, 0.0))
+    limits = tree.limits(name)
+    if limits and name not in given and not _within(0.0, limits):
+        value = min(limits, key=abs)
+        notes.add("joints start at the limit nearest to 0, which their limits exclude", f"{name!r} at {value:g}")
+    return value
+
+
+def _within(value, limits):
+    return limits[0] - 1e-9 <= value <= limits[1] + 1e-9
+
+
+def _link_poses(tree, values, root):
+    """Pose of each link's frame in the world: forward kinematics."""
+    poses = {tree.order[0]: root}
+    for link in tree.order[1:]:
+        joint = tree.above[link]
+        motion = np.eye(4)
+        if joint.type in HINGES:
+            motion[:3, :3] = Rotation.from_rotvec(values[joint.name] * joint.axis).as_matrix()
+        elif joint.type in SLIDES:
+            motion[:3, 3] = values[joint.name] * joint.axis
+        poses[link] = poses[joint.parent] @ joint.origin @ motion
+    return poses
+
+
+# --- bodies
+def _plan_bodies(plan, tree, poses, base, merge_fixed, shapes, repair, notes):
+    """Parts of the plan; returns the number of each link's part."""
+    inertias = {name: _link_inertia(link) for name, link in tree.links.items()}
+    members, part_of = [], {}
+    for link in tree.order:
+        joint = tree.above.get(link)
+        if joint is not None and joint.type == "fixed" and (merge_fixed or inertias[link] is None):
+            part_of[link] = part_of[joint.parent]
+            members[part_of[link]].append(link)
+        else:
+            part_of[link] = len(members)
+            members.append([link])
+    for links in members:
+        fixed = base == "fixed" and links[0] == tree.order[0]
+        plan.parts.append(_part(tree, links, poses, inertias, fixed, shapes, repair, notes))
+    return part_of
+
+
+def _part(tree, links, poses, inertias, fixed, shapes, repair, notes):
+    """The body of links that are joined rigidly, in the frame of the first."""
+    first = links[0]
+    seen = {link: inverse(poses[first]) @ poses[link] for link in links}
+    items = [(shape, seen[link] @ pose) for link in links for shape, pose in shapes.of(tree.links[link])]
+    if not items:
+        notes.add("links without a collision shape are spheres that touch nothing", repr(first))
+    inertia, moments = None, None
+    if not fixed:
+        inertia = sum_of([inertias[link].seen_from(seen[link]) for link in links if inertias[link] is not None])
+        if inertia is None:
+            raise ValueError(f"link {first!r} must have a mass above 0 kg, since it moves, but has none (nor have links fixed to it)")
+        moments = possible_moments(principal(inertia.tensor)[0], f"link {first!r}", repair, notes)
+    if len(links) > 1:
+        notes.add("links on fixed joints are one body with their parent", *map(repr, links[1:]))
+    return Part(first, poses[first], items, inertia, seen, moments=moments)
+
+
+def _link_inertia(link):
+    """In the link's frame; None without a mass."""
+    given = link.inertial
+    if given is None or given.mass is None or given.mass == 0.0:
+        return None
+    checks.number(f"mass of link {link.name!r}", given.mass, above=0.0)
+    if given.inertia is None:
+        raise ValueError(f"link {link.name!r} must have an <inertia> with its mass of {given.mass:g} kg, but has none")
+    pose = np.eye(4) if given.origin is None else given.origin
+    return Inertia(given.mass, np.zeros(3), given.inertia).seen_from(pose)
+
+
+class _Shapes:
+    """Collision shapes of links. Each mesh file is read once for each scale."""
+
+    def __init__(self, path, mesh_folder, meshes):
+        self.folders = [] if mesh_folder is None else [os.path.abspath(os.fspath(mesh_folder))]
+        folder = os.path.dirname(os.path.abspath(path))
+        while folder not in self.folders[-1:]:
+            self.folders.append(folder)
+            folder = os.path.dirname(folder)
+        self.meshes, self.made = meshes, {}
+
+    def of(self, link):
+        """[(shape, pose in the link's frame)]"""
+        shapes = []
+        for collision in link.collisions:
+            with naming(f"link {link.name!r}"):
+                shapes.append((self._shape(collision.geometry), np.eye(4) if collision.origin is None else collision.origin))
+        return shapes
+
+    def _shape(self, geometry):
+        if geometry.box is not None:
+            return Box(0.5 * np.asarray(geometry.box.size))
+        if geometry.sphere is not None:
+            return Sphere(geometry.sphere.radius)
+        if geometry.cylinder is not None:
+            return Cylinder(geometry.cylinder.radius, 0.5 * geometry.cylinder.length)
+        scale = np.ones(3) if geometry.mesh.scale is None else np.broadcast_to(np.asarray(geometry.mesh.scale, float), 3)
+        key = geometry.mesh.filename, tuple(scale)
+        if key not in self.made:
+            self.made[key] = self._mesh(geometry.mesh.filename, scale)
+        return self.made[key]
+
+    def _mesh(self, filename, scale):
+        path = self._found(filename)
+        vertices, triangles = read_mesh(path)
+        if self.meshes == "hull":
+            return ConvexHull(scale * vertices, source=path)
+        triangles = triangles[:, ::-1] if np.prod(scale) < 0 else triangles  # a mirror turns triangles over
+        return Clump.from_mesh(Mesh(scale * vertices, triangles, source=path))
+
+    def _found(self, filename):
+        """The mesh file that a URDF names: package://name/rest, file://path or a path."""
+        plain = filename.split("://", 1)[-1]
+        names = [plain]
+        if filename.startswith(("package://", "model://")):
+            names.append(plain.partition("/")[2])
+        for folder in self.folders:
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.isfile(path):
+                    return path
+        raise FileNotFoundError(f"mesh {filename!r} must be beside or above the URDF file, or in mesh_folder, but was not found")
+
+
+# --- joints
+def _motors_by_name(tree, motors):
+    """Joint name -> motor, from a dictionary or a function."""
+    driven = [name for name in tree.joints if tree.has_coordinate(name)]
+    return motors_for(driven, motors)
+
+
+def motors_for(names, motors):
+    """Name -> motor of those joints that get one."""
+    if motors is None:
+        return {}
+    if callable(motors):
+        motors = {name: motors(name) for name in names}
+    if not hasattr(motors, "items"):
+        raise TypeError(f"motors must be a dictionary of joint names or a function of the name, not {motors!r:.80}")
+    for name in motors:
+        checks.choice("motors", name, names)
+    return {name: motor for name, motor in motors.items() if motor is not None}
+
+
+def _plan_joints(plan, tree, poses, values, part_of, motors, notes):
+    """Joints of the plan; returns the number of each by name."""
+    numbers = {}
+    for link in tree.order[1:]:
+        joint = tree.above[link]
+        ends = part_of[joint.parent], part_of[link]
+        if ends[0] == ends[1]:
+            continue
+        if joint.type == "floating":
+            notes.add("floating joints hold nothing: their links are free", repr(joint.name))
+            continue
+        options = {"point": poses[link][:3, 3], "axis": poses[link][:3, :3] @ joint.axis}
+        kind = {"fixed": Fixed, "planar": Planar, "prismatic": Prismatic}.get(joint.type, Revolute)
+        if tree.has_coordinate(joint.name):
+            options.update(_drive(tree, joint, values[joint.name], motors.get(joint.name), notes))
+        elif joint.type == "planar":
+            _note_planar(joint, notes)
+        numbers[joint.name] = len(plan.joints)
+        plan.joints.append(PlannedJoint((joint.name,), kind, *ends, options))
+    return numbers
+
+
+def _drive(tree, joint, value, motor, notes):
+    """What acts on the coordinate of a hinge or slide."""
+    damping, friction = (float(getattr(joint.dynamics, name, None) or 0.0) for name in ("damping", "friction"))
+    if joint.limit is not None and joint.limit.velocity:
+        notes.add("velocity limits are not enforced", repr(joint.name))
+    return {
+        "start": value,
+        "limits": tree.limits(joint.name),
+        "friction": friction,
+        "spring": SpringLaw(damping=damping) if damping else None,
+        "motor": motor if motor is None else _limited(motor, joint, notes),
+    }
+
+
+def _limited(motor, joint, notes):
+    """The motor with the joint's effort as its limit, if it has none of its own."""
+    effort = joint.limit.effort if joint.limit is not None else None
+    if effort is None or isinstance(motor, ForceMotor) or getattr(motor, "limit", 0.0) != math.inf:
+        return motor
+    if effort <= 0.0:
+        notes.add("efforts that are not above 0 are no limits of motors", repr(joint.name))
+        return motor
+    return replace(motor, limit=effort)
+
+
+def _note_planar(joint, notes):
+    lost = [name for name in ("damping", "friction") if float(getattr(joint.dynamics, name, None) or 0.0)]
+    lost += ["limits"] * (joint.limit is not None)
+    if lost:
+        notes.add(f"{', '.join(lost)} of planar joints cannot be had", repr(joint.name), loss=True)
+
+
+def _plan_mimics(plan, tree, numbers, notes):
+    """Couplings of joints that mimic others: q = factor q_other + offset; the start satisfies the offset."""
+    for name, joint in tree.joints.items():
+        if joint.mimic is None or name not in numbers:
+            continue
+        leader, factor, _ = tree.mimicked(name)
+        if leader not in numbers or factor == 0.0:
+            notes.add("mimic of a joint that does not move, or with multiplier 0, is left out", repr(name), loss=True)
+            continue
+        first, second = (tree.joints[one].type in HINGES for one in (leader, name))
+        if first and second:
+            plan.couplings.append(Coupling(name, Gear, numbers[leader], numbers[name], factor))
+        elif first:
+            plan.couplings.append(Coupling(name, RackPinion, numbers[leader], numbers[name], factor))
+        elif second:
+            plan.couplings.append(Coupling(name, RackPinion, numbers[name], numbers[leader], 1 / factor))
+        else:
+            plan.couplings.append(Coupling(name, SlideGear, numbers[leader], numbers[name], factor))

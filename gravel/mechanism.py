@@ -1,0 +1,449 @@
+"""Mechanism: the joints of a simulation, as arrays that the engine works on, and what users see of them.
+
+``Mechanism.add`` anchors a joint in its two bodies where they lie, checks that it fits, and writes its rows (see
+``gravel.joints`` for the gauges and ``gravel.cpu.laws`` for the laws of the rows). Rows and joints are only ever appended, so
+that a row keeps its number and its impulse.
+"""
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from gravel.cpu import laws
+from gravel.cpu.gauges import Anchors, make_members
+from gravel.cpu.joint_rows import make_rows
+from gravel.cpu.joint_stage import JointStage
+from gravel.cpu.laws import Laws
+from gravel.drives import MOTORS, ForceMotor, PositionMotor, SpeedMotor, SpringLaw
+from gravel.joints import (
+    ANGLE,
+    DISTANCE,
+    DOT,
+    KINDS,
+    OFFSET_Z,
+    POINT,
+    TURN_X,
+    Bushing,
+    Distance,
+    Gear,
+    RackPinion,
+    Screw,
+)
+from gravel.rotations import between, conjugate, multiply, rotate, to_matrix
+from gravel.state import MOVABLE
+
+MEETING = 1e-6  # of the joint's size: points this near meet
+ASSEMBLY_ROUNDS = 100
+
+ANCHOR_FIELDS = ("body_a", "body_b", "point_a", "point_b", "frame_a", "frame_b", "angle", "broken", "break_force", "break_torque")
+ROW_FIELDS = tuple(name for name in Laws._fields if name != "entry")
+WHOLE = {"joint", "gauge", "joint_2", "gauge_2", "owner", "role"}
+
+
+@dataclass(frozen=True)
+class JointTable:
+    """The joints after the last step, one row each. A coordinate that a joint does not have is NaN."""
+
+    slide: np.ndarray  # (n,) m along the axis; the length of Distance and Spring
+    slide_speed: np.ndarray  # (n,) m/s
+    angle: np.ndarray  # (n,) rad, full turns counted
+    angle_speed: np.ndarray  # (n,) rad/s
+    force: np.ndarray  # (n, 3) N on body b, world frame, mean over the step; without the motor's
+    torque: np.ndarray  # (n, 3) N m on body b about the joint's point, world frame
+    motor_force: np.ndarray  # (n,) N, effort of a motor on a slide; what a RackPinion does to its slide
+    motor_torque: np.ndarray  # (n,) N m, effort of a motor on an angle; what a Gear does to its second joint
+    violation: np.ndarray  # (n,) m, largest error of what the joint holds (angles times the bodies' radius of gyration)
+    broken: np.ndarray  # (n,) bool
+
+    def __len__(self):
+        return len(self.slide)
+
+    def __getitem__(self, joints):
+        """The same table with some of the rows: an id, an index array, a mask or a slice."""
+        return JointTable(*(getattr(self, f.name)[joints] for f in fields(self)))
+
+
+class Mechanism:
+    def __init__(self, solve_directly=True):
+        self.solve_directly = solve_directly
+        self.names = []  # the joints in words
+        self.joint_values = {name: [] for name in ANCHOR_FIELDS}
+        self.row_values = {name: [] for name in ROW_FIELDS}
+        self.coordinates = []  # (joint, gauge, start, gauge when it was made)
+        self.functions = {}  # row -> motor or spring with a function
+        self.apart = []  # (body, body, joint): pairs that may not touch
+        self.open = False  # whether a joint waits to be closed by ``assemble``
+        self.stage = None
+        self.last = None  # the joint block of the stage before, whose impulses go on
+
+    def __len__(self):
+        return len(self.names)
+
+    # --- joints come
+    def add(self, joint, bodies, assemble=False):
+        """Anchor a joint where its bodies lie; returns its id. A joint that is refused leaves nothing behind."""
+        if not isinstance(joint, KINDS):
+            raise TypeError(f"joint must be one of {', '.join(kind.__name__ for kind in KINDS)}, not {joint!r}")
+        if isinstance(joint, (Gear, RackPinion)):
+            return self._add_coupling(joint)
+        _check_bodies(joint, bodies)
+        anchor = _anchor(joint, bodies)
+        size = _size(joint, bodies)
+        if not assemble:
+            _check_meeting(joint, anchor, size)
+        lengths = _start_lengths(joint)
+        for drive in joint.drives:
+            _check_start(joint, drive, lengths)
+        number = self._add_joint(joint.describe(), joint.body_a, joint.body_b, anchor, joint.break_force, joint.break_torque)
+        self._add_rows(joint, number, size, lengths)
+        self.open |= assemble
+        if not joint.collide and joint.body_a is not None and joint.body_b is not None:
+            self.apart.append((joint.body_a, joint.body_b, number))
+        return number
+
+    def _add_joint(self, words, body_a, body_b, anchor, break_force=math.inf, break_torque=math.inf):
+        number = len(self.names)
+        self.names.append(f"joint {number} ({words})")
+        ends = (-1 if body_a is None else body_a), (-1 if body_b is None else body_b)
+        for name, value in zip(ANCHOR_FIELDS, (*ends, *anchor, 0.0, 0, break_force, break_torque)):
+            self.joint_values[name].append(value)
+        self.stage = None
+        return number
+
+    def _add_coupling(self, joint):
+        kind = type(joint).__name__
+        for name, gauge in zip(("joint_1", "joint_2"), joint.GAUGES):
+            which = getattr(joint, name)
+            if which >= len(self):
+                raise ValueError(f"{kind} {name} must be the id of a joint, below {len(self)}, not {which}")
+            if not any(c[:2] == (which, gauge) for c in self.coordinates):
+                wanted = "turns about an axis" if gauge == ANGLE else "slides along an axis"
+                raise ValueError(f"{kind} {name} must be a joint that {wanted}, but {self.names[which]} does not")
+        still = np.zeros(3), np.zeros(3), np.array([1.0, 0, 0, 0]), np.array([1.0, 0, 0, 0])
+        number = self._add_joint(f"{kind} of joints {joint.joint_1} and {joint.joint_2}", None, None, still)
+        scale = self._scale_of(joint.joint_2) if joint.GAUGES[1] == ANGLE else 1.0
+        pair = joint.joint_2, joint.GAUGES[1], joint.ratio
+        self._row(number, joint.GAUGES[0], laws.HOLD, scale, joint=joint.joint_1, pair=pair, value=-scale * self._raw_start(*pair[:2]))
+        return number
+
+    def _raw_start(self, joint, gauge):
+        """A coordinate's gauge when the joint was made."""
+        return next(raw for j, g, _, raw in self.coordinates if (j, g) == (joint, gauge))
+
+    def _scale_of(self, joint):
+        return max(s for s, j, g in zip(self.row_values["scale"], self.row_values["owner"], self.row_values["gauge"]) if j == joint)
+
+    def _add_rows(self, joint, number, size, lengths):
+        for gauge in joint.HOLDS:
+            self._row(number, gauge, laws.HOLD, size if DOT <= gauge < DISTANCE else 1.0, value=_length(joint, gauge, lengths))
+        if isinstance(joint, Distance):
+            self.coordinates.append((number, DISTANCE, 0.0, lengths[DISTANCE]))
+        if isinstance(joint, Screw):
+            pair = number, OFFSET_Z, joint.pitch / (2 * math.pi)
+            self._row(number, ANGLE, laws.HOLD, 1.0, pair=pair, value=-lengths[OFFSET_Z])
+        if isinstance(joint, Bushing):
+            for axis in range(3):
+                for gauge, scale, prefix in ((axis, 1.0, ""), (TURN_X + axis, size, "turn_")):
+                    k, c = getattr(joint, prefix + "stiffness")[axis], getattr(joint, prefix + "damping")[axis]
+                    if k or c:
+                        self._row(number, gauge, laws.SPRING, scale, stiffness=k, damping=c)
+        for drive in joint.drives:
+            self._add_drive(number, drive, size if drive.gauge == ANGLE else 1.0, lengths)
+
+    def _add_drive(self, number, drive, scale, lengths):
+        self.coordinates.append((number, drive.gauge, drive.start, lengths.get(drive.gauge, 0.0)))
+        common = {"start": drive.start}
+        if drive.limits is not None:
+            values = {name: getattr(drive.limits, name) for name in ("lower", "upper", "restitution", "damping")}
+            self._row(number, drive.gauge, laws.LIMIT, scale, stiffness=drive.limits.stiffness or 0.0, **values, **common)
+        if drive.friction:
+            self._row(number, drive.gauge, laws.FRICTION, scale, limit=drive.friction, **common)
+        if drive.spring is not None:
+            law = drive.spring
+            rest = law.rest if law.rest is not None else drive.start + lengths.get(drive.gauge, 0.0)
+            role = laws.SPRING if law.force is None else laws.SPRING_FUNCTION
+            row = self._row(number, drive.gauge, role, scale, value=rest, stiffness=law.stiffness, damping=law.damping, **common)
+            if law.force is not None:
+                self.functions[row] = law
+        if drive.motor is not None:
+            self._set_motor(self._row(number, drive.gauge, laws.FORCE, scale, **common), drive.motor)
+
+    def _row(self, owner, gauge, role, scale, joint=None, pair=(-1, 0, 0.0), **values):
+        given = {"joint": owner if joint is None else joint, "gauge": gauge, "owner": owner, "role": role, "scale": scale, **values}
+        given.update(zip(("joint_2", "gauge_2", "ratio"), pair))
+        for name in ROW_FIELDS:
+            self.row_values[name].append(given.get(name, 0))
+        self.stage = None
+        return len(self.row_values["role"]) - 1
+
+    # --- motors
+    def set_motor(self, joint, motor, gauge):
+        """Replace the motor of a joint."""
+        if not isinstance(motor, MOTORS):
+            raise TypeError(f"motor must be a SpeedMotor, PositionMotor or ForceMotor, not {motor!r}")
+        rows = self.row_values
+        for row, (owner, role, at) in enumerate(zip(rows["owner"], rows["role"], rows["gauge"])):
+            if owner == joint and role in (laws.SPEED, laws.POSITION, laws.FORCE) and (gauge is None or at == gauge):
+                return self._set_motor(row, motor)
+        raise ValueError(f"{self.names[joint]} has no motor to replace: make it with one, e.g. motor=ForceMotor(0)")
+
+    def _set_motor(self, row, motor):
+        if isinstance(motor, SpeedMotor):
+            role, value, stiffness = laws.SPEED, motor.speed, None
+        elif isinstance(motor, PositionMotor):
+            role, value, stiffness = laws.POSITION, motor.position, motor.stiffness
+        else:
+            role, value, stiffness = laws.FORCE, motor.force, None
+        self.functions.pop(row, None)
+        if callable(value):
+            self.functions[row] = motor
+            value = 0.0
+        self._write(row, role=role, value=value, ahead=value, limit=getattr(motor, "limit", math.inf))
+        self._write(row, stiffness=stiffness or 0.0, damping=getattr(motor, "damping", 0.0))
+        if self.stage is not None:
+            self.stage.kicked = True
+
+    def _write(self, row, **values):
+        for name, value in values.items():
+            self.row_values[name][row] = value
+            if self.stage is not None:
+                getattr(self.stage.laws, name)[row] = value
+
+    def evaluate(self, now, step):
+        """Motors and springs that are functions get their values for a step that looks at the joints at the time ``now``."""
+        table, measured = self.stage.laws, self.stage.measured
+        for row, law in self.functions.items():
+            if isinstance(law, SpringLaw):
+                x = measured.value[row] / table.scale[row] + table.start[row]
+                rate = measured.rate[row] / table.scale[row]
+                table.value[row], table.stiffness[row], table.damping[row] = self._spring(row, law.force, x, rate)
+            elif isinstance(law, SpeedMotor):
+                end = now + (0.5 if self.midpoint else 1.0) * step
+                table.value[row] = self._call(row, law.speed, end)
+            elif isinstance(law, PositionMotor):
+                table.value[row], table.ahead[row] = self._call(row, law.position, now), self._call(row, law.position, now + step)
+            else:
+                table.value[row] = self._call(row, law.force, now)
+
+    def _spring(self, row, force, x, rate):
+        """(force, stiffness, damping): the slopes make the step stable; where they would drive it, they are left out."""
+        dx, dv = 1e-6 * (abs(x) + 1e-3), 1e-6 * (abs(rate) + 1e-3)
+        slope = lambda high, low, d: max(-(high - low) / (2 * d), 0.0)  # noqa: E731
+        stiffness = slope(self._call(row, force, x + dx, rate), self._call(row, force, x - dx, rate), dx)
+        damping = slope(self._call(row, force, x, rate + dv), self._call(row, force, x, rate - dv), dv)
+        return self._call(row, force, x, rate), stiffness, damping
+
+    def _call(self, row, function, *arguments):
+        answer = function(*arguments)
+        try:
+            value = float(answer)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            given = ", ".join(f"{a:g}" for a in arguments)
+            name = self.names[self.row_values["owner"][row]]
+            raise ValueError(f"the function of {name} must give a finite number, but at ({given}) it gives {answer!r}")
+        return value
+
+    # --- for the engine
+    def prepare(self, bodies, midpoint):
+        """The engine's stage for the joints as they are now; what it held of them goes on."""
+        self.midpoint = midpoint
+        if self.stage is None:
+            self.stage = self._stage(bodies, self.solve_directly)
+            if self.last is not None:
+                n = len(self.last.impulse)
+                self.stage.block.impulse[:n], self.stage.block.held[:n] = self.last.impulse, self.last.held
+            self.last = self.stage.block
+            self.stage.look(bodies)
+        return self.stage
+
+    def keep(self):
+        """What the engine changes of the joints is written back, before joints are added."""
+        if self.stage is not None:
+            self.joint_values["angle"] = self.stage.anchors.angle.tolist()
+            self.joint_values["broken"] = self.stage.anchors.broken.tolist()
+
+    def assemble(self, bodies):
+        """Move the bodies, as little as their masses allow, until every joint is closed (Newton's method)."""
+        stage, reach = self._stage(bodies, True), max(self.row_values["scale"], default=1.0)
+        for _ in range(ASSEMBLY_ROUNDS):
+            if stage.look(bodies) <= 1e-10 * reach:
+                break
+            stage.close(bodies)
+        error = stage.look(bodies)
+        if not error <= 1e-7 * reach:
+            worst = self.names[int(np.nanargmax(stage.violation))]
+            raise ValueError(f"the joints cannot be assembled: {worst} is still {error:g} m from being closed")
+        self.open = False
+
+    def copy(self):
+        """The same joints, to be changed apart."""
+        twin = Mechanism(self.solve_directly)
+        twin.names, twin.coordinates, twin.apart = list(self.names), list(self.coordinates), list(self.apart)
+        twin.joint_values = {name: list(values) for name, values in self.joint_values.items()}
+        twin.row_values = {name: list(values) for name, values in self.row_values.items()}
+        twin.functions, twin.open = dict(self.functions), self.open
+        return twin
+
+    def _stage(self, bodies, directly):
+        ends = np.array([self.joint_values["body_a"], self.joint_values["body_b"]], np.int64)
+        body = np.unique(ends[ends >= 0])
+        member = np.where(ends >= 0, np.searchsorted(body, ends), -1)
+        columns = {name: np.array(values) for name, values in self.joint_values.items()}
+        anchors = Anchors(
+            member[0],
+            member[1],
+            *(columns[name].astype(float) for name in ("point_a", "point_b", "frame_a", "frame_b", "angle")),
+            columns["broken"].astype(np.uint8),
+        )
+        table = {name: np.array(values, np.int64 if name in WHOLE else np.float64) for name, values in self.row_values.items()}
+        entry, counts, members = _entries(table["joint"], table["joint_2"], member)
+        row_laws = Laws(**table, entry=entry)
+        order = np.array([c[:2] for c in self.coordinates], np.int64).reshape(-1, 2)
+        coordinates = np.ascontiguousarray(order[:, 0]), np.ascontiguousarray(order[:, 1])
+        movable = bodies.status[body] == MOVABLE
+        rows = make_rows(counts, members)
+        impulse, held = np.zeros(len(counts)), np.zeros(len(counts), np.uint8)
+        return JointStage(anchors, make_members(body), row_laws, rows, coordinates, movable, directly, impulse, held)
+
+    def pairs_apart(self):
+        """Pairs of bodies that may not touch, as long as their joint holds."""
+        return [(a, b) for a, b, joint in self.apart if not self.stage.anchors.broken[joint]]
+
+    # --- after the step
+    def break_overloaded(self):
+        """Joints whose reaction exceeds what they bear break; returns how many."""
+        stage = self.stage
+        force, torque = np.linalg.norm(stage.force, axis=1), np.linalg.norm(stage.torque, axis=1)
+        over = (force > self.joint_values["break_force"]) | (torque > self.joint_values["break_torque"])
+        new = over & (stage.anchors.broken == 0)
+        stage.anchors.broken[new] = 1
+        return int(np.count_nonzero(new))
+
+    def table(self):
+        """A ``JointTable``."""
+        stage, n = self.stage, len(self)
+        columns = {name: np.full(n, np.nan) for name in ("slide", "slide_speed", "angle", "angle_speed")}
+        for k, (joint, gauge, start, _) in enumerate(self.coordinates):
+            name = "angle" if gauge == ANGLE else "slide"
+            columns[name][joint] = stage.coordinate[k] + start
+            columns[name + "_speed"][joint] = stage.rate[k]
+        efforts = stage.motor[:, 0].copy(), stage.motor[:, 1].copy()
+        return JointTable(
+            **columns,
+            force=stage.force.copy(),
+            torque=stage.torque.copy(),
+            motor_force=efforts[0],
+            motor_torque=efforts[1],
+            violation=stage.violation.copy(),
+            broken=stage.anchors.broken > 0,
+        )
+
+
+def _check_bodies(joint, bodies):
+    """Both ends exist, and forces can move one of them."""
+    movable = False
+    for name in ("body_a", "body_b"):
+        body = getattr(joint, name)
+        if body is not None:
+            if body >= bodies.count:
+                raise ValueError(f"{type(joint).__name__} {name} must be the id of a body, below {bodies.count}, not {body}")
+            movable |= bodies.status[body] == MOVABLE
+    if not movable:
+        raise ValueError(f"{joint.describe()} must have an end that forces can move, but both are fixed or follow a motion")
+
+
+def _anchor(joint, bodies):
+    """(point in a, point in b, frame in a, frame in b), each in the frame of its body."""
+    frame_a = between((0, 0, 1), joint.axis)
+    frame_b = frame_a if joint.axis_b is None else multiply(between(joint.axis, joint.axis_b), frame_a)
+    point_b = joint.point if joint.point_b is None else joint.point_b
+    local = [_localise(body, point, frame, bodies) for body, point, frame in ((joint.body_a, joint.point, frame_a), (joint.body_b, point_b, frame_b))]
+    return local[0][0], local[1][0], local[0][1], local[1][1]
+
+
+def _localise(body, point, frame, bodies):
+    if body is None:
+        return np.array(point, float), np.asarray(frame)
+    back = conjugate(bodies.quaternion[body])
+    return rotate(back, np.asarray(point) - bodies.position[body]), multiply(back, frame)
+
+
+def _size(joint, bodies):
+    """A length of the joint's bodies, m: the largest radius of gyration of those that can move."""
+    size = 0.0
+    for body in (joint.body_a, joint.body_b):
+        if body is not None and bodies.status[body] == MOVABLE:
+            inverse = bodies.inverse_mass[body]
+            size = max(size, math.sqrt(inverse[0] / inverse[1:].min()))
+    return size
+
+
+def _offsets(joint):
+    """d, in the frame of a at the start."""
+    point_b = joint.point if joint.point_b is None else joint.point_b
+    return to_matrix(between((0, 0, 1), joint.axis)).T @ (np.asarray(point_b) - joint.point)
+
+
+def _start_lengths(joint):
+    """Gauges that need not be zero at the start, by number: along the axis, and the distance."""
+    d = _offsets(joint)
+    return {OFFSET_Z: float(d[2]), DISTANCE: float(np.linalg.norm(d))}
+
+
+def _length(joint, gauge, lengths):
+    """What a held gauge is held at."""
+    if gauge != DISTANCE:
+        return 0.0
+    return lengths[DISTANCE] if joint.length is None else joint.length
+
+
+def _check_meeting(joint, anchor, size):
+    """What the joint holds must hold at the start."""
+    d, reach = _offsets(joint), size + max(float(np.linalg.norm(anchor[0])), float(np.linalg.norm(anchor[1])))
+    advice = "place the bodies so that they meet, or use add_joint(..., assemble=True) to have them closed"
+    apart = np.linalg.norm([d[g] for g in joint.HOLDS if g in POINT] or [0.0])
+    if isinstance(joint, Distance) and joint.length is not None:
+        off = float(np.linalg.norm(d)) - joint.length
+        if abs(off) > MEETING * reach:
+            raise ValueError(f"{joint.describe()}: its points are {np.linalg.norm(d):g} m apart, not its length {joint.length:g} m; {advice}")
+    if apart > MEETING * reach:
+        raise ValueError(f"{joint.describe()}: its points are {apart:g} m apart at the start; {advice}")
+    axis_b = np.asarray(joint.axis if joint.axis_b is None else joint.axis_b)
+    a = to_matrix(between((0, 0, 1), joint.axis))
+    b = to_matrix(multiply(between(joint.axis, axis_b), between((0, 0, 1), joint.axis)))
+    tilt = max((abs(float(a[:, (g - DOT) // 3] @ b[:, (g - DOT) % 3])) for g in joint.HOLDS if DOT <= g < DISTANCE), default=0.0)
+    if tilt > MEETING:
+        angle = math.degrees(math.asin(min(tilt, 1.0)))
+        raise ValueError(f"{joint.describe()}: its axes are {angle:g} degrees off at the start; {advice}")
+
+
+def _check_start(joint, drive, lengths):
+    """Limits must allow the start."""
+    if drive.limits is None:
+        return
+    start = drive.start + lengths.get(drive.gauge, 0.0)
+    if not drive.limits.lower - 1e-9 <= start <= drive.limits.upper + 1e-9:
+        raise ValueError(
+            f"{joint.describe()}: it starts at {start:g}, outside its limits {drive.limits.lower:g} to {drive.limits.upper:g}; "
+            "place the bodies within them, or say with start= where it is"
+        )
+
+
+def _entries(joint, joint_2, member):
+    """Entries of each row, one per body: (m, 4) entry of a, b, a of the second joint, b of it; entries a row; their members."""
+    entry, counts, members = np.full((len(joint), 4), -1, np.int64), [], []
+    for k in range(len(joint)):
+        first, own = len(members), []
+        ends = [member[0, joint[k]], member[1, joint[k]]]
+        ends += [member[0, joint_2[k]], member[1, joint_2[k]]] if joint_2[k] >= 0 else []
+        for side, end in enumerate(ends):
+            if end >= 0:
+                if end not in own:
+                    own.append(end)
+                entry[k, side] = first + own.index(end)
+        members += own
+        counts.append(len(own))
+    return entry, np.array(counts, np.int64), members
