@@ -34,6 +34,13 @@ def count(name, value, minimum=0):
     return int(value)
 
 
+def bound(name, value, above=None):
+    """A number that may be infinite."""
+    if isinstance(value, (float, np.floating)) and math.isinf(value) and (above is None or value > above):
+        return float(value)
+    return number(name, value, above=above)
+
+
 def array(name, value, shape, above=None, dtype=np.float64, copy=True):
     """A finite array of the given shape (None: any length), contiguous; a new one unless ``copy`` is False."""
     try:

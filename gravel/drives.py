@@ -24,10 +24,8 @@ class Limits:
 
     def __post_init__(self):
         for name in ("lower", "upper"):
-            value = getattr(self, name)
-            value = float(value) if value in (math.inf, -math.inf) else checks.number(f"Limits {name}", value)
-            object.__setattr__(self, name, value)
-        if self.lower > self.upper:
+            object.__setattr__(self, name, checks.bound(f"limits {name}", getattr(self, name)))
+        if self.lower > self.upper or self.lower == math.inf or self.upper == -math.inf:
             raise ValueError(f"limits must be in order, lower <= upper, not {self.lower:g} and {self.upper:g}")
         checks.number("Limits restitution", self.restitution, minimum=0.0, maximum=1.0)
         checks.number("Limits damping", self.damping, minimum=0.0)
@@ -46,7 +44,7 @@ class SpeedMotor:
 
     def __post_init__(self):
         _number_or_function("SpeedMotor speed", self.speed)
-        _limit("SpeedMotor limit", self.limit)
+        checks.bound("SpeedMotor limit", self.limit, above=0.0)
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class PositionMotor:
 
     def __post_init__(self):
         _number_or_function("PositionMotor position", self.position)
-        _limit("PositionMotor limit", self.limit)
+        checks.bound("PositionMotor limit", self.limit, above=0.0)
         checks.number("PositionMotor damping", self.damping, minimum=0.0)
         if self.stiffness is not None:
             checks.number("PositionMotor stiffness", self.stiffness, above=0.0)
@@ -98,8 +96,8 @@ class SpringLaw:
             checks.number("spring rest", self.rest)
         if self.force is not None and not callable(self.force):
             raise TypeError(f"spring force must be a function of position and rate, not {self.force!r}")
-        if self.force is not None and (self.stiffness or self.damping):
-            raise ValueError("a spring takes a force function, or stiffness and damping, not both")
+        if self.force is not None and (self.stiffness or self.damping or self.rest is not None):
+            raise ValueError("a spring takes a force function, or stiffness, damping and rest, not both")
         if self.force is None and not (self.stiffness or self.damping):
             raise ValueError("a spring needs a stiffness, a damping or a force function")
 
@@ -107,22 +105,20 @@ class SpringLaw:
 MOTORS = (SpeedMotor, PositionMotor, ForceMotor)
 
 
-def as_limits(limits):
+def as_limits(name, limits):
     """Limits as users give them: None, (lower, upper) or ``Limits``."""
     if limits is None or isinstance(limits, Limits):
         return limits
     try:
         lower, upper = limits
     except (TypeError, ValueError):
-        raise TypeError(f"limits must be (lower, upper) or Limits, not {limits!r}") from None
-    return Limits(lower, upper)
+        raise TypeError(f"{name} must be (lower, upper) or Limits, not {limits!r}") from None
+    try:
+        return Limits(lower, upper)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _number_or_function(name, value):
     if not callable(value):
         checks.number(name, value)
-
-
-def _limit(name, value):
-    if value != math.inf:
-        checks.number(name, value, above=0.0)

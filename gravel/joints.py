@@ -21,6 +21,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from gravel import checks
 from gravel.drives import MOTORS, SpringLaw, as_limits
 
@@ -82,8 +84,7 @@ class Joint:
                 check = checks.unit(f"{kind} {name}", value) if name.startswith("axis") else checks.array(f"{kind} {name}", value, (3,))
                 object.__setattr__(self, name, tuple(check.tolist()))
         for name in ("break_force", "break_torque"):
-            if getattr(self, name) != math.inf:
-                checks.number(f"{kind} {name}", getattr(self, name), above=0.0)
+            checks.bound(f"{kind} {name}", getattr(self, name), above=0.0)
         if not isinstance(self.collide, bool):
             raise TypeError(f"{kind} collide must be True or False, not {self.collide!r}")
         for _, prefix in self.COORDINATES:
@@ -92,7 +93,7 @@ class Joint:
     def _check_drive(self, kind, prefix):
         names = {f.name for f in fields(self)}
         if prefix + "limits" in names:
-            object.__setattr__(self, prefix + "limits", as_limits(getattr(self, prefix + "limits")))
+            object.__setattr__(self, prefix + "limits", as_limits(f"{kind} {prefix}limits", getattr(self, prefix + "limits")))
         motor = getattr(self, prefix + "motor", None)
         if motor is not None and not isinstance(motor, MOTORS):
             raise TypeError(f"{kind} {prefix}motor must be a SpeedMotor, PositionMotor or ForceMotor, not {motor!r}")
@@ -294,7 +295,7 @@ class Bushing(Joint):
         super().__post_init__()
         for name in ("stiffness", "damping", "turn_stiffness", "turn_damping"):
             value = getattr(self, name)
-            three = (value,) * 3 if not hasattr(value, "__len__") else tuple(value)
+            three = (value,) * 3 if np.ndim(value) == 0 else tuple(value)
             if len(three) != 3:
                 raise ValueError(f"Bushing {name} must be one number or three, not {value!r}")
             object.__setattr__(self, name, tuple(checks.number(f"Bushing {name}", v, minimum=0.0) for v in three))
@@ -367,6 +368,8 @@ def _take_spring_law(joint):
     """Springs keep their law as a ``SpringLaw``, like other joints do."""
     if joint.force is None and not (joint.stiffness or joint.damping) and getattr(joint, "limits", None) is not None:
         law = None  # a rope
+        if joint.rest is not None:
+            raise ValueError(f"{type(joint).__name__} rest goes with a stiffness or a damping, but both are 0")
     else:
         law = SpringLaw(joint.stiffness, joint.damping, joint.rest, joint.force)
     object.__setattr__(joint, "spring", law)

@@ -12,6 +12,7 @@ import numpy as np
 
 from gravel.cpu import laws
 from gravel.cpu.gauges import Anchors, make_members
+from gravel.cpu.joint_block import JointBlock
 from gravel.cpu.joint_rows import make_rows
 from gravel.cpu.joint_stage import JointStage
 from gravel.cpu.laws import Laws
@@ -29,9 +30,10 @@ from gravel.joints import (
     Gear,
     RackPinion,
     Screw,
+    Universal,
 )
 from gravel.rotations import between, conjugate, multiply, rotate, to_matrix
-from gravel.state import MOVABLE
+from gravel.state import MOVABLE, REMOVED
 
 MEETING = 1e-6  # of the joint's size: points this near meet
 ASSEMBLY_ROUNDS = 100
@@ -70,7 +72,7 @@ class Mechanism:
         self.names = []  # the joints in words
         self.joint_values = {name: [] for name in ANCHOR_FIELDS}
         self.row_values = {name: [] for name in ROW_FIELDS}
-        self.coordinates = []  # (joint, gauge, start, gauge when it was made)
+        self.coordinates = []  # (joint, gauge, start, gauge when it was last written down)
         self.functions = {}  # row -> motor or spring with a function
         self.apart = []  # (body, body, joint): pairs that may not touch
         self.open = False  # whether a joint waits to be closed by ``assemble``
@@ -93,8 +95,8 @@ class Mechanism:
         if not assemble:
             _check_meeting(joint, anchor, size)
         lengths = _start_lengths(joint)
-        for drive in joint.drives:
-            _check_start(joint, drive, lengths)
+        for drive, (_, prefix) in zip(joint.drives, joint.COORDINATES):
+            _check_start(joint, drive, lengths, prefix + "limits")
         number = self._add_joint(joint.describe(), joint.body_a, joint.body_b, anchor, joint.break_force, joint.break_torque)
         self._add_rows(joint, number, size, lengths)
         self.open |= assemble
@@ -124,12 +126,13 @@ class Mechanism:
         number = self._add_joint(f"{kind} of joints {joint.joint_1} and {joint.joint_2}", None, None, still)
         scale = self._scale_of(joint.joint_2) if joint.GAUGES[1] == ANGLE else 1.0
         pair = joint.joint_2, joint.GAUGES[1], joint.ratio
-        self._row(number, joint.GAUGES[0], laws.HOLD, scale, joint=joint.joint_1, pair=pair, value=-scale * self._raw_start(*pair[:2]))
+        off = joint.ratio * self._gauge_now(joint.joint_1, joint.GAUGES[0]) - self._gauge_now(*pair[:2])
+        self._row(number, joint.GAUGES[0], laws.HOLD, scale, joint=joint.joint_1, pair=pair, value=scale * off)
         return number
 
-    def _raw_start(self, joint, gauge):
-        """A coordinate's gauge when the joint was made."""
-        return next(raw for j, g, _, raw in self.coordinates if (j, g) == (joint, gauge))
+    def _gauge_now(self, joint, gauge):
+        """A coordinate's gauge as it was last seen."""
+        return next(seen for j, g, _, seen in self.coordinates if (j, g) == (joint, gauge))
 
     def _scale_of(self, joint):
         return max(s for s, j, g in zip(self.row_values["scale"], self.row_values["owner"], self.row_values["gauge"]) if j == joint)
@@ -236,15 +239,46 @@ class Mechanism:
 
     def _call(self, row, function, *arguments):
         answer = function(*arguments)
-        try:
-            value = float(answer)
-        except (TypeError, ValueError):
-            value = math.nan
-        if not math.isfinite(value):
+        if isinstance(answer, (str, bytes)) or np.ndim(answer) != 0 or not np.isreal(answer) or not math.isfinite(answer):
             given = ", ".join(f"{a:g}" for a in arguments)
             name = self.names[self.row_values["owner"][row]]
             raise ValueError(f"the function of {name} must give a finite number, but at ({given}) it gives {answer!r}")
-        return value
+        return float(answer)
+
+    # --- files
+    def to_arrays(self):
+        """Everything but words and functions, by name."""
+        self.keep()
+        block = self.last
+        arrays = {f"joint_{name}": np.array(values) for name, values in self.joint_values.items()}
+        arrays.update({f"row_{name}": np.array(values) for name, values in self._rows_now().items()})
+        arrays["coordinates"] = np.array(self.coordinates, float).reshape(-1, 4)
+        arrays["apart"] = np.array(self.apart, np.int64).reshape(-1, 3)
+        arrays["functions"] = np.array(sorted(self.functions), np.int64)
+        arrays["impulse"] = np.empty(0) if block is None else block.impulse
+        arrays["held"] = np.empty(0, np.uint8) if block is None else block.held
+        return arrays
+
+    def from_arrays(self, arrays, names, given):
+        """Take over what ``to_arrays`` has written. ``given``: joint -> motor or spring, where one was a Python function."""
+        self.names, self.stage = list(names), None
+        self.joint_values = {name: list(arrays[f"joint_{name}"]) for name in ANCHOR_FIELDS}
+        self.row_values = {name: arrays[f"row_{name}"].tolist() for name in ROW_FIELDS}
+        self.coordinates = [(int(j), int(g), start, seen) for j, g, start, seen in arrays["coordinates"].tolist()]
+        self.apart = [tuple(row) for row in arrays["apart"].tolist()]
+        self.last = JointBlock(None, arrays["impulse"], held=arrays["held"])
+        for row in arrays["functions"].tolist():
+            joint, role = self.row_values["owner"][row], self.row_values["role"][row]
+            kind = {laws.SPEED: SpeedMotor, laws.POSITION: PositionMotor, laws.FORCE: ForceMotor}.get(role, SpringLaw)
+            if not isinstance(given.get(joint), kind):
+                raise ValueError(
+                    f"{names[joint]} had a {kind.__name__} with a Python function, which a file cannot hold; pass laws={{{joint}: ...}}"
+                )
+            self.functions[row] = given[joint]
+
+    def _rows_now(self):
+        """The rows' values with what functions last gave."""
+        return self.row_values if self.stage is None else {name: getattr(self.stage.laws, name) for name in ROW_FIELDS}
 
     # --- for the engine
     def prepare(self, bodies, midpoint):
@@ -264,6 +298,7 @@ class Mechanism:
         if self.stage is not None:
             self.joint_values["angle"] = self.stage.anchors.angle.tolist()
             self.joint_values["broken"] = self.stage.anchors.broken.tolist()
+            self.coordinates = [(*c[:3], float(seen)) for c, seen in zip(self.coordinates, self.stage.coordinate)]
 
     def assemble(self, bodies):
         """Move the bodies, as little as their masses allow, until every joint is closed (Newton's method)."""
@@ -350,6 +385,8 @@ def _check_bodies(joint, bodies):
         if body is not None:
             if body >= bodies.count:
                 raise ValueError(f"{type(joint).__name__} {name} must be the id of a body, below {bodies.count}, not {body}")
+            if bodies.status[body] == REMOVED:
+                raise ValueError(f"{type(joint).__name__} {name} must be a body that is there, but body {body} was removed")
             movable |= bodies.status[body] == MOVABLE
     if not movable:
         raise ValueError(f"{joint.describe()} must have an end that forces can move, but both are fixed or follow a motion")
@@ -360,8 +397,9 @@ def _anchor(joint, bodies):
     frame_a = between((0, 0, 1), joint.axis)
     frame_b = frame_a if joint.axis_b is None else multiply(between(joint.axis, joint.axis_b), frame_a)
     point_b = joint.point if joint.point_b is None else joint.point_b
-    local = [_localise(body, point, frame, bodies) for body, point, frame in ((joint.body_a, joint.point, frame_a), (joint.body_b, point_b, frame_b))]
-    return local[0][0], local[1][0], local[0][1], local[1][1]
+    in_a, turn_a = _localise(joint.body_a, joint.point, frame_a, bodies)
+    in_b, turn_b = _localise(joint.body_b, point_b, frame_b, bodies)
+    return in_a, in_b, turn_a, turn_b
 
 
 def _localise(body, point, frame, bodies):
@@ -408,7 +446,8 @@ def _check_meeting(joint, anchor, size):
     if isinstance(joint, Distance) and joint.length is not None:
         off = float(np.linalg.norm(d)) - joint.length
         if abs(off) > MEETING * reach:
-            raise ValueError(f"{joint.describe()}: its points are {np.linalg.norm(d):g} m apart, not its length {joint.length:g} m; {advice}")
+            now = f"its points are {np.linalg.norm(d):g} m apart, not its length {joint.length:g} m"
+            raise ValueError(f"{joint.describe()}: {now}; {advice}")
     if apart > MEETING * reach:
         raise ValueError(f"{joint.describe()}: its points are {apart:g} m apart at the start; {advice}")
     axis_b = np.asarray(joint.axis if joint.axis_b is None else joint.axis_b)
@@ -417,17 +456,18 @@ def _check_meeting(joint, anchor, size):
     tilt = max((abs(float(a[:, (g - DOT) // 3] @ b[:, (g - DOT) % 3])) for g in joint.HOLDS if DOT <= g < DISTANCE), default=0.0)
     if tilt > MEETING:
         angle = math.degrees(math.asin(min(tilt, 1.0)))
-        raise ValueError(f"{joint.describe()}: its axes are {angle:g} degrees off at the start; {advice}")
+        wanted = "at right angles" if isinstance(joint, Universal) else "parallel"
+        raise ValueError(f"{joint.describe()}: its axes are {angle:g} degrees from {wanted} at the start; {advice}")
 
 
-def _check_start(joint, drive, lengths):
+def _check_start(joint, drive, lengths, name):
     """Limits must allow the start."""
     if drive.limits is None:
         return
     start = drive.start + lengths.get(drive.gauge, 0.0)
     if not drive.limits.lower - 1e-9 <= start <= drive.limits.upper + 1e-9:
         raise ValueError(
-            f"{joint.describe()}: it starts at {start:g}, outside its limits {drive.limits.lower:g} to {drive.limits.upper:g}; "
+            f"{joint.describe()}: it starts at {start:g}, outside its {name} {drive.limits.lower:g} to {drive.limits.upper:g}; "
             "place the bodies within them, or say with start= where it is"
         )
 

@@ -485,10 +485,11 @@ class Simulation:
         save(self, path)
 
     @staticmethod
-    def load(path, threads=None, motions=None):
+    def load(path, threads=None, motions=None, laws=None):
+        """The simulation that a checkpoint holds; see ``gravel.io.checkpoint.load``."""
         from gravel.io.checkpoint import load
 
-        return load(path, threads, motions)
+        return load(path, threads, motions, laws)
 
 
 class _Lap:

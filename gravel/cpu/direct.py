@@ -146,9 +146,9 @@ def _pattern(rows, first, row_place, n):
     pairs = [(0, 0), (1, 1), (2, 2), *upper]
     mass = np.array([[(first[k] + i, first[k] + j) for i, j in pairs] for k in movable], np.int64).reshape(-1, 2)
     used = np.flatnonzero(first[rows.member] >= 0)
-    entry = np.stack(
-        np.broadcast_arrays(first[rows.member[used]][:, None] + six, row_place[entry_row[used]][:, None]), axis=-1
-    ).reshape(-1, 2)
+    entry = np.stack(np.broadcast_arrays(first[rows.member[used]][:, None] + six, row_place[entry_row[used]][:, None]), axis=-1).reshape(
+        -1, 2
+    )
     diagonal = np.stack([row_place, row_place], axis=1)
     places = np.concatenate([mass, entry, diagonal])
     low, high = places.min(axis=1), places.max(axis=1)

@@ -52,9 +52,7 @@ class JointStage:
     def look(self, bodies):
         """Coordinates, rates and violations at the bodies' poses; returns the largest violation."""
         self.gather(bodies, 0.0)
-        gauges.measure_coordinates(
-            self.anchors, self.members, self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate
-        )
+        gauges.measure_coordinates(self.anchors, self.members, self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate)
         return laws.measure_violations(self.anchors, self.members, self.laws, self.violation)
 
     def close(self, bodies):

@@ -94,9 +94,7 @@ def measure_rows(anchors, members, laws, step, rows, measured):
         factor = scale if laws.joint_2[k] < 0 else scale * laws.ratio[k]
         x, ahead, rate = measure_gauge(k, laws.gauge[k], laws.joint[k], 0, factor, anchors, members, step, laws, rows.jacobian)
         if laws.joint_2[k] >= 0:
-            y, next_y, y_rate = measure_gauge(
-                k, laws.gauge_2[k], laws.joint_2[k], 2, -scale, anchors, members, step, laws, rows.jacobian
-            )
+            y, next_y, y_rate = measure_gauge(k, laws.gauge_2[k], laws.joint_2[k], 2, -scale, anchors, members, step, laws, rows.jacobian)
             x, ahead, rate = x + y, ahead + next_y, rate + y_rate
         measured.value[k], measured.ahead[k], measured.rate[k] = x, ahead, rate
     for e in range(rows.member.size):
@@ -210,7 +208,7 @@ def reactions(anchors, members, laws, rows, measured, impulse, step, force, torq
     for k in range(laws.joint.size):
         j, role = laws.owner[k], laws.role[k]
         p = (impulse[k] + measured.kick[k]) / step
-        if role == SPEED or role == POSITION or role == FORCE:
+        if role in (SPEED, POSITION, FORCE):
             motor[j, 1 if laws.gauge[k] == ANGLE else 0] += p * laws.scale[k]
             continue
         if laws.joint_2[k] >= 0 and laws.joint_2[k] != j:  # a gear: what it does to the second joint

@@ -24,7 +24,7 @@ from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 3
+VERSION = 4
 SETTINGS = (
     "dt",
     "broad_phase",
@@ -37,6 +37,7 @@ SETTINGS = (
     "warm_start",
     "restitution_threshold",
     "ellipsoid_method",
+    "integrator",
 )
 MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
 
@@ -54,6 +55,7 @@ def save(simulation, path):
         ignored=simulation.ignored,
     )
     arrays.update(_geometry_arrays(simulation.geometries))
+    arrays.update({f"joints/{name}": array for name, array in simulation.mechanism.to_arrays().items()})
     check_room(path, SPARE_BYTES + sum(array.nbytes for array in arrays.values()))
     temporary = path.with_name(path.name + ".part")
     try:
@@ -68,8 +70,9 @@ def save(simulation, path):
         temporary.unlink(missing_ok=True)
 
 
-def load(path, threads=None, motions=None):
-    """The simulation that a checkpoint holds. ``motions`` (body -> function) gives back those that were Python functions."""
+def load(path, threads=None, motions=None, laws=None):
+    """The simulation that a checkpoint holds. ``motions`` (body -> function) and ``laws`` (joint -> motor or spring) give back those
+    that were Python functions."""
     from gravel.simulation import Simulation
 
     with _open(path) as file:
@@ -85,6 +88,7 @@ def load(path, threads=None, motions=None):
         settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
         simulation = Simulation(scene, solver=solver, threads=threads, bounds=file["world"][:], **settings)
         simulation._forces, simulation._torques = file["forces"][:], file["torques"][:]
+        simulation.mechanism.from_arrays({name: array[:] for name, array in file["joints"].items()}, about["joints"], laws or {})
         simulation.engine.memory = Memory(*(file[f"memory/{name}"][:] for name in Memory._fields))
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
     for body, kind, values, position, quaternion, since in about["motions"]:
@@ -122,7 +126,7 @@ def _geometries(group):
 
 def _description(simulation):
     solver = next(name for name, kind in SOLVERS.items() if kind is type(simulation.solver))
-    settings = {name: getattr(simulation, name) for name in SETTINGS}
+    settings = {**{name: getattr(simulation, name) for name in SETTINGS}, "joints": simulation.joint_mode}
     motions = []
     for body, motion in simulation.motions.items():
         kind = type(motion).__name__ if type(motion).__name__ in MOTIONS else "function"
@@ -135,6 +139,7 @@ def _description(simulation):
         "materials": [dataclasses.asdict(m) for m in simulation.materials],
         "pairs": [[list(pair), values] for pair, values in simulation.pairs.items()],
         "motions": motions,
+        "joints": simulation.mechanism.names,
         "steps": simulation.steps,
         "start_time": simulation.start_time,
     }
