@@ -6,6 +6,7 @@ that a row keeps its number and its impulse.
 """
 
 import math
+import numbers
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -85,6 +86,8 @@ class Mechanism:
     # --- joints come
     def add(self, joint, bodies, assemble=False):
         """Anchor a joint where its bodies lie; returns its id. A joint that is refused leaves nothing behind."""
+        if not isinstance(assemble, bool):
+            raise TypeError(f"assemble must be True or False, not {assemble!r}")
         if not isinstance(joint, KINDS):
             raise TypeError(f"joint must be one of {', '.join(kind.__name__ for kind in KINDS)}, not {joint!r}")
         if isinstance(joint, (Gear, RackPinion)):
@@ -239,7 +242,7 @@ class Mechanism:
 
     def _call(self, row, function, *arguments):
         answer = function(*arguments)
-        if isinstance(answer, (str, bytes)) or np.ndim(answer) != 0 or not np.isreal(answer) or not math.isfinite(answer):
+        if not isinstance(answer, (numbers.Real, np.ndarray)) or np.ndim(answer) != 0 or not math.isfinite(answer):
             given = ", ".join(f"{a:g}" for a in arguments)
             name = self.names[self.row_values["owner"][row]]
             raise ValueError(f"the function of {name} must give a finite number, but at ({given}) it gives {answer!r}")
@@ -330,7 +333,9 @@ class Mechanism:
         anchors = Anchors(
             member[0],
             member[1],
-            *(columns[name].astype(float) for name in ("point_a", "point_b", "frame_a", "frame_b", "angle")),
+            *(columns[name].astype(float).reshape(-1, 3) for name in ("point_a", "point_b")),
+            *(columns[name].astype(float).reshape(-1, 4) for name in ("frame_a", "frame_b")),
+            columns["angle"].astype(float),
             columns["broken"].astype(np.uint8),
         )
         table = {name: np.array(values, np.int64 if name in WHOLE else np.float64) for name, values in self.row_values.items()}
@@ -342,6 +347,14 @@ class Mechanism:
         rows = make_rows(counts, members)
         impulse, held = np.zeros(len(counts)), np.zeros(len(counts), np.uint8)
         return JointStage(anchors, make_members(body), row_laws, rows, coordinates, movable, directly, impulse, held)
+
+    def release_bodies(self, bodies):
+        """Joints of bodies that are taken out, and gears on those joints, are out of force."""
+        gone, broken = set(bodies), self.stage.anchors.broken
+        for joint, ends in enumerate(zip(self.joint_values["body_a"], self.joint_values["body_b"])):
+            broken[joint] |= not gone.isdisjoint(ends)
+        for owner, *joints in zip(self.row_values["owner"], self.row_values["joint"], self.row_values["joint_2"]):
+            broken[owner] |= any(joint >= 0 and broken[joint] for joint in joints)
 
     def pairs_apart(self):
         """Pairs of bodies that may not touch, as long as their joint holds."""

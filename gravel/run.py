@@ -21,6 +21,7 @@ class RunReport:
     contacts: int  # in the last step
     residual: float  # m/s, worst of all steps
     max_penetration: float  # m, worst of all steps
+    joint_violation: float  # m, worst of all steps
     unconverged: int  # steps whose residual stayed above the solver's tolerance
     interrupted: bool  # stopped by Ctrl-C
 
@@ -86,6 +87,7 @@ def run(simulation, until, save=None, every=None, progress=False, observers=(), 
         tally.contacts,
         tally.residual,
         tally.penetration,
+        tally.violation,
         tally.unconverged,
         interrupted,
     )
@@ -96,7 +98,7 @@ class _Tally:
 
     def __init__(self):
         self.steps = self.contacts = self.unconverged = 0
-        self.residual = self.penetration = 0.0
+        self.residual = self.penetration = self.violation = 0.0
 
     def add(self, report):
         self.steps += 1
@@ -104,6 +106,7 @@ class _Tally:
         self.unconverged += not report.converged
         self.residual = max(self.residual, report.residual)
         self.penetration = max(self.penetration, report.max_penetration)
+        self.violation = max(self.violation, report.joint_violation)
 
 
 class _Periodic:

@@ -430,6 +430,9 @@ class Simulation:
         self.bodies.velocity[ids] = 0
         for b in ids.tolist():
             self.motions.pop(b, None)
+        if len(self.mechanism):
+            self.mechanism.prepare(self.bodies, self.midpoint)
+            self.mechanism.release_bodies(ids.tolist())
 
     def add_joint(self, joint):
         """Join two bodies as they lie now; returns the joint's id."""

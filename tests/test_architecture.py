@@ -21,16 +21,19 @@ ALLOWED = {
     "compounds": {"checks", "shapes", "geometry", "decompose", "polyhedra", "surfaces", "rotations"},
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
+    "drives": {"checks"},
+    "joints": {"checks", "drives"},
+    "mechanism": {"checks", "drives", "joints", "rotations", "state", "cpu"},
     "queries": {"checks", "geometry", "rotations", "shapes", "state", "cpu"},
-    "scene": PLAIN | {"queries"},
-    "cpu": {"shapes", "geometry", "state", "cpu"},
+    "scene": PLAIN | {"queries", "mechanism"},
+    "cpu": {"shapes", "geometry", "joints", "rotations", "state", "cpu"},
     "solvers": {"checks", "cpu"},
     "problem": {"checks", "cpu"},
     "contacts": PLAIN | {"scene", "cpu"},
     "batches": {"checks", "shapes", "geometry", "state", "scene", "contacts", "cpu"},
-    "simulation": PLAIN | {"queries", "scene", "cpu", "solvers", "contacts", "run", "io"},
+    "simulation": PLAIN | {"queries", "joints", "mechanism", "scene", "cpu", "solvers", "contacts", "run", "io"},
     "run": {"checks", "io"},
-    "io": PLAIN | {"scene", "cpu", "problem", "solvers", "simulation", "io"},
+    "io": PLAIN | {"polyhedra", "surfaces", "compounds", "drives", "joints", "scene", "cpu", "problem", "solvers", "simulation", "io"},
 }
 
 

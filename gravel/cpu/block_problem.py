@@ -17,7 +17,6 @@ from gravel.cpu.joint_rows import NO_ROWS
 
 kernel = functools.cache(kernels.make_kernel)
 NO_JOINTS = JointBlock(NO_ROWS, np.empty(0))
-SLACK = 1e-9  # m/s: a joint row at its bound is let go when it moves faster
 
 
 class BlockProblem:
@@ -48,12 +47,13 @@ class BlockProblem:
             self.begun = True
 
     def sweep(self, passes):
-        """Joints come last in a pass, so that they are closed when they are solved at once; without contacts, once is enough."""
+        """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, the second solution
+        takes out what the first has left (iterative refinement), and there is nothing for a third."""
         if self.joints.count == 0:
             return self.run(kernels.SWEEP, self.nothing, passes)
-        for _ in range(1 if self.number == 0 and self.joints.system is not None else passes):
+        for _ in range(min(passes, 2) if self.number == 0 and self.joints.system is not None else passes):
             self.run(kernels.SWEEP, self.nothing)
-            self.joints.sweep(self.unknowns.velocity, SLACK)
+            self.joints.sweep(self.unknowns.velocity)
 
     def _values(self):
         """Impulses and torques, block by block, as one vector."""

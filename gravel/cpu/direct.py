@@ -9,8 +9,10 @@ The rows' equations with all members' velocities as unknowns,
     [ J  -C   ] [ -dp ] = [ -(J v + b + c p) ]
 
 are quasi-definite where the compliance C > 0 (Vanderbei 1995): L D L^T exists for any order, without pivoting. C holds the
-springs' compliance and, for all rows, a share ``SOFTEST`` of the row's response, so that redundant rows (a door on three hinges)
-share their load and break nothing. The error that this leaves is that share of the load, far below rounding of the poses.
+springs' compliance and, for all rows, ``softness_of`` times the row's response, so that redundant rows (a door on three hinges)
+share their load and break nothing. It acts on the whole impulse p: were it on the change dp only, rounding in redundant rows
+would pile up from step to step. A rigid joint then yields like a spring of stiffness 1 / (softness response h^2), a thousand times
+and more what its bodies' masses could move in a step.
 
 The order is found once per set of joints, by least degree on the graph of bodies and joints, joints and bodies as blocks. A
 joint may come after only one of its bodies if no other joint has used that body's freedom; otherwise its pivot would be
@@ -29,8 +31,17 @@ from numba import njit
 from gravel.cpu.joint_rows import push, row_velocity
 from gravel.cpu.threads import INNER
 
-SOFTEST = 1e-10  # compliance of a rigid row, of its response
 CHANGES = 12  # rounds of holding and freeing rows in a pass; what is left waits for the next pass
+
+
+def softness_of(real):
+    """Compliance of a rigid row, as a share of its response: so large that rounding of velocities, divided by it, stays small."""
+    return 1e-4 if np.dtype(real) == np.float32 else 1e-9
+
+
+def slack_of(real):
+    """m/s: a row at its bound is let go when it moves faster."""
+    return 1e-5 if np.dtype(real) == np.float32 else 1e-9
 
 
 class System(NamedTuple):
@@ -195,8 +206,7 @@ def fill_system(rows, members, held, system):
             if system.entry_slot[e, 0] >= 0:
                 for c in range(6):
                     value[system.entry_slot[e, c]] = 0.0 if cut else rows.jacobian[e, c]
-        response = 1.0 / rows.eta[k] - rows.compliance[k]
-        value[system.row_slot[k]] = -1.0 if cut else -(rows.compliance[k] + SOFTEST * response)
+        value[system.row_slot[k]] = -1.0 if cut else -rows.compliance[k]
 
 
 @njit(**INNER)

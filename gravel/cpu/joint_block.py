@@ -30,11 +30,12 @@ class JointBlock:
         """Velocities take the starting impulses in."""
         joint_rows.apply_joints(self.rows, self.impulse, velocity)
 
-    def sweep(self, velocity, slack):
+    def sweep(self, velocity):
         """One pass: all rows at once, or one after the other."""
         if self.system is None:
             joint_rows.sweep_joints(self.rows, self.impulse, velocity)
         else:
+            slack = direct.slack_of(velocity.dtype)
             direct.solve_rows(self.rows, self.members, self.held, self.system, self.impulse, velocity, slack, True)
 
     def measure_residual(self, velocity):

@@ -36,7 +36,8 @@ class JointStage:
 
     def assemble(self, step, recovery_speed, threshold, velocity, warm):
         """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities."""
-        laws.apply_laws(self.anchors, self.members, self.laws, step, recovery_speed, threshold, self.rows, self.measured)
+        softness = 0.0 if self.block.system is None else direct.softness_of(velocity.dtype)
+        laws.apply_laws(self.anchors, self.members, self.laws, step, recovery_speed, threshold, softness, self.rows, self.measured)
         if self.kicked:
             joint_rows.apply_joints(self.rows, self.measured.kick, velocity)
         self.block.renew(warm)
@@ -62,11 +63,12 @@ class JointStage:
         self.members.velocity[:] = 0.0
         gauges.find_rows(order, np.zeros(len(order), np.int64), self.members)
         laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
-        laws.apply_laws(self.anchors, self.members, self.laws, 1.0, np.inf, np.inf, self.rows, self.measured)
+        softness = direct.softness_of(velocity.dtype)
+        laws.apply_laws(self.anchors, self.members, self.laws, 1.0, np.inf, np.inf, softness, self.rows, self.measured)
         other = self.laws.role != laws.HOLD
         self.rows.lower[other] = self.rows.upper[other] = 0.0
         self.block.renew(False)
-        self.block.sweep(velocity.reshape(-1), np.inf)
+        self.block.sweep(velocity.reshape(-1))
         for body, shift in zip(self.members.body.tolist(), velocity[self.members.row]):
             bodies.position[body] += shift[:3]
             bodies.quaternion[body] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[body])

@@ -149,8 +149,8 @@ def limit_row(k, laws, response, step, recovery_speed, threshold, rows, measured
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def apply_laws(anchors, members, laws, step, recovery_speed, threshold, rows, measured):
-    """Fill the rows' bias, bounds, compliance and eta, and the kicks."""
+def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, rows, measured):
+    """Fill the rows' bias, bounds, compliance and eta, and the kicks. Every row yields at least by ``softness`` of its response."""
     for k in range(laws.joint.size):
         scale, role, rate, value = laws.scale[k], laws.role[k], measured.rate[k], measured.value[k]
         dead = is_dead(laws.joint[k], anchors, members) or anchors.broken[laws.owner[k]] > 0
@@ -195,6 +195,7 @@ def apply_laws(anchors, members, laws, step, recovery_speed, threshold, rows, me
             if role == SPRING:
                 force = -stiffness * (value - scale * (laws.value[k] - laws.start[k])) - damping * rate
             soften(k, force, stiffness, damping, response, rate, step, rows, measured)
+        rows.compliance[k] += softness * response
         rows.eta[k] = 1.0 / (response + rows.compliance[k]) if response > 0.0 else 1.0
 
 

@@ -263,7 +263,7 @@ class Part(NamedTuple):
 class PlannedJoint(NamedTuple):
     """One joint to be. Bodies are numbers of parts, or None for the world; the options are those of ``kind``."""
 
-    names: tuple
+    names: tuple  # of the joints in the file that it stands for
     kind: type
     body_a: int
     body_b: int
@@ -322,7 +322,7 @@ class Plan:
         joints, names = [], {}
         for one in self.joints:
             ends = [None if number is None else bodies[number] for number in (one.body_a, one.body_b)]
-            with naming(f"joint {one.names[0]!r}"):
+            with naming(f"joint {one.names[0]!r}" if one.names else "a joint that has no name"):
                 joints.append(scene.add_joint(one.kind(*ends, **one.options), assemble=one.assemble))
             names.update(dict.fromkeys(one.names, joints[-1]))
         for one in self.couplings:

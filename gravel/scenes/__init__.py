@@ -4,7 +4,10 @@ import importlib
 
 from gravel import checks
 
-NAMES = ("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider")
+NAMES = (
+    *("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider"),
+    *("pendulum", "slider-crank", "four-bar", "gyroscope", "chain", "segregation", "vehicle", "excavator"),
+)
 
 
 def module_of(name):
