@@ -56,7 +56,8 @@ def list_scenes():
 @click.option("--iterations", type=int, default=50, show_default=True, help="Most iterations of the solver in a step.")
 @click.option("--tolerance", type=float, default=1e-4, show_default=True, help="Residual in m/s at which the solver stops.")
 @click.option("--friction", help="cone (convex, as in the papers) or coulomb (default: the scene's own).")
-@click.option("--precision", default="single", show_default=True, help="single or double.")
+@click.option("--precision", help="single or double (default: the scene's own, or single).")
+@click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
 @click.option("--threads", type=int, help="Threads (default: all cores).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random places and sizes.")
 @click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf).")
@@ -76,6 +77,7 @@ def run(
     tolerance,
     friction,
     precision,
+    joints,
     threads,
     seed,
     output,
@@ -100,12 +102,14 @@ def run(
         if simulation.bodies.count < len(setup.scene):
             raise ValueError(f"{resume} holds {simulation.bodies.count} bodies, too few for this scene; give the same --bodies and --seed")
     else:
-        options = {**setup.options, **({"friction": friction} if friction else {})}
+        given = {"friction": friction, "precision": precision, "joints": joints}
+        options = {**setup.options, **{name: value for name, value in given.items() if value is not None}}
         method = SOLVERS[solver](iterations=iterations, tolerance=tolerance)
-        simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, precision=precision, threads=threads, **options)
+        simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, threads=threads, **options)
     click.echo(f"device {simulation.device} ({processor()}), threads {simulation.threads}, precision {simulation.precision}")
+    joints = f"{len(simulation.mechanism)} joints, " if len(simulation.mechanism) else ""
     method = f"{simulation.solver.describe()}, friction {simulation.friction}"
-    click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, dt {simulation.dt:g} s, {method}")
+    click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, {joints}dt {simulation.dt:g} s, {method}")
     until = setup.time if duration is None else duration
     report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every)
     finish(scene, simulation, setup, report, output, picture, until)
@@ -113,7 +117,7 @@ def run(
 
 def finish(scene, simulation, setup, report, output, with_picture, until):
     """Checks, picture and the last lines of a run."""
-    rate = report.seconds / max(report.steps, 1)
+    rate, joints = report.seconds / max(report.steps, 1), len(simulation.mechanism)
     click.echo(
         f"{report.steps} steps in {report.seconds:.1f} s ({1e3 * rate:.2f} ms a step){', stopped by Ctrl-C' if report.interrupted else ''}"
     )
@@ -135,7 +139,7 @@ def finish(scene, simulation, setup, report, output, with_picture, until):
             click.echo(f"no picture: {error}")
     click.echo(
         f"wrote {output}: {report.contacts} contacts, worst residual {report.residual:.3g} m/s, "
-        f"worst penetration {report.max_penetration:.3g} m"
+        f"worst penetration {report.max_penetration:.3g} m" + (f", joints open by {report.joint_violation:.2g} m at most" if joints else "")
     )
     if failed:
         sys.exit(3)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gravel.rotations import conjugate, rotate
 from gravel.shapes import Plane
 
 
@@ -87,3 +88,18 @@ def rest_checks(simulation, floor, radius):
         Check("penetration at rest", now < 0.03, f"{100 * now:.3g} % of the radius, allowed 3 %"),
         Check("the floor carries it", 0.6 < carried / weight < 1.05, f"floor force {carried / weight:.3f} of the weight"),
     ]
+
+
+def mechanical_energy(simulation):
+    """Kinetic energy and that in the field of gravity, J."""
+    move = simulation.movable
+    mass, spin = simulation.masses[move], rotate(conjugate(simulation.quaternions[move]), simulation.angular_velocities[move])
+    moving = mass * (simulation.velocities[move].astype(float) ** 2).sum(axis=1)
+    turning = (spin**2 / simulation.bodies.inverse_mass[move, 1:]).sum(axis=1)
+    return float(0.5 * (moving + turning).sum() - (mass[:, None] * simulation.positions[move] * simulation.gravity).sum())
+
+
+def joints_check(report, size, share):
+    """The joints stay closed, to a share of the machine's size."""
+    open_by = report.joint_violation / size
+    return Check("joints closed", open_by <= share, f"worst {open_by:.2g} of {size:g} m, allowed {share:g}")
