@@ -348,6 +348,10 @@ class Mechanism:
         impulse, held = np.zeros(len(counts)), np.zeros(len(counts), np.uint8)
         return JointStage(anchors, make_members(body), row_laws, rows, coordinates, movable, directly, impulse, held)
 
+    def joins(self, bodies):
+        """Whether any of the bodies has a joint."""
+        return not set(bodies).isdisjoint(self.joint_values["body_a"] + self.joint_values["body_b"])
+
     def release_bodies(self, bodies):
         """Joints of bodies that are taken out, and gears on those joints, are out of force."""
         gone, broken = set(bodies), self.stage.anchors.broken

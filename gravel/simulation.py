@@ -152,6 +152,7 @@ class Simulation:
         self.mechanism.solve_directly = joints == "direct"
         if self.mechanism.open:
             self.mechanism.assemble(self.bodies)
+        self._align()
         self.steps = 0
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self.compiling = False  # whether the first step had to compile kernels
@@ -271,6 +272,12 @@ class Simulation:
         if len(self.mechanism) and self.engine.joints is not self.mechanism.prepare(self.bodies, self.midpoint):
             self.engine.joints = self.mechanism.stage
             self._part()
+
+    def _align(self):
+        """Velocities that the joints do not allow are taken out, unless a joint hangs on a body with a motion of its own."""
+        if len(self.mechanism) and not self.mechanism.joins(self.motions):
+            self.mechanism.prepare(self.bodies, self.midpoint).align(self.bodies)
+            self.mechanism.stage.look(self.bodies)
 
     def _part(self):
         """Bodies that are joined may not touch, unless their joint allows it or is broken."""
@@ -438,6 +445,7 @@ class Simulation:
         """Join two bodies as they lie now; returns the joint's id."""
         self.mechanism.keep()
         joint = self.mechanism.add(joint, self.bodies)
+        self._align()
         self._rules = None
         return joint
 

@@ -55,7 +55,7 @@ def features_of(simulation):
     words = [
         simulation.precision,
         narrow.family_of(bodies).name + "".join(str(int(used)) for used in jobs.tables_of(bodies, simulation.geometries)),
-        "balls" if engine.only_balls(bodies) else "any",
+        "balls" if engine.only_balls(bodies) and not len(simulation.mechanism) else "any",
         "rolling" if rules.rolling else "plain",
         "bouncy" if rules.bouncy else "dead",
         "tiles" if bodies.count > engine.tile_size(bodies.count) else "tile",

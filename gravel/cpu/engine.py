@@ -126,9 +126,9 @@ class Engine:
             self.place(bodies, rules)
         bodies, rules, n = self.table, self.rules, self.table.count
         chunks = -(-n // bounds.CHUNK)
-        if self.kinds != (id(bodies), n):
-            self.kinds = id(bodies), n
-            self.balls = only_balls(bodies)
+        if self.kinds != (id(bodies), n, self.joints is None):
+            self.kinds = id(bodies), n, self.joints is None
+            self.balls = only_balls(bodies) and self.joints is None  # joints act beside a ball's middle
             self.turned = bool(np.any((bodies.shape != SPHERE) & (bodies.shape != PLANE)))
             self.shared = bool(np.any(bodies.geometry >= 0))
             self.family = narrow.family_of(bodies)
@@ -345,7 +345,8 @@ class Engine:
     def measure_joints(self):
         """Gauges of the joints at the bodies' poses."""
         if self.joints is not None:
-            self.joints.measure(self.bodies, self.order, self._buffer("where", len(self.bodies.tag), dtype="i8"), self.rules.step)
+            where = self._buffer("where", len(self.bodies.tag), dtype="i8")
+            self.joints.measure(self.bodies, self.order, where, self.rules.step, self.inertia)
 
     def assemble(self, warm=True):
         n, tile_count, room = len(self.order), len(self.contacts.count), self.contact_room

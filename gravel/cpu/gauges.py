@@ -24,6 +24,8 @@ from gravel.cpu.vectors import cross, rotate, to_matrix, turn
 from gravel.joints import ANGLE, DISTANCE, DOT, TURN_X
 from gravel.state import MOVABLE, REMOVED, STATUS
 
+STIFF = 0.25  # h^2 K / 4 over the inertia from which on links count as stiff: w h = 1
+
 
 class Anchors(NamedTuple):
     """One row per joint."""
@@ -113,6 +115,77 @@ def gather_members(tag, position, quaternion, velocity, inverse_mass, step, memb
             members.inverse_inertia[k] = 0.0
             members.inertia[k] = 0.0
             turn(members.ahead_quaternion, k, step * x, step * y, step * z)
+
+
+@njit(**INNER)
+def add_leverage(member, arm, fx, fy, fz, leverage):
+    """A force f at an arm r resists turns of its body with the stiffness (r . f) 1 - (r f^T + f r^T) / 2."""
+    if member < 0:
+        return
+    k = leverage[member]
+    x, y, z = arm
+    along = x * fx + y * fy + z * fz
+    k[0, 0] += along - x * fx
+    k[1, 1] += along - y * fy
+    k[2, 2] += along - z * fz
+    for i, j, value in ((0, 1, x * fy + y * fx), (0, 2, x * fz + z * fx), (1, 2, y * fz + z * fy)):
+        k[i, j] -= 0.5 * value
+        k[j, i] -= 0.5 * value
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def stiffen_members(anchors, members, force, step):
+    """Inertia of members that a pull at their joints makes stiff against turning gets the least addition that keeps the step
+    stable; returns how many.
+
+    A light link under a tension T turns back with the frequency w = sqrt(12 T / (m l)). Evaluated where the step looks, that
+    stiffness K is stable up to w h = 2 only. The rule of average acceleration is stable for any: it adds h^2 K / 4 to the inertia
+    (Tournier et al. 2015 add the whole geometric stiffness, implicitly). It is added where and as far as h^2 K / 4 exceeds a
+    share of the inertia, so that mechanisms that are not stiff move, and keep their angular momentum, exactly as without."""
+    count = members.body.size
+    leverage = np.zeros((count, 3, 3))
+    for j in range(anchors.member_a.size):
+        fx, fy, fz = force[j, 0], force[j, 1], force[j, 2]
+        if anchors.broken[j] == 0 and fx * fx + fy * fy + fz * fz > 0.0:
+            a, b = anchors.member_a[j], anchors.member_b[j]
+            _, arm_a, _ = place(a, anchors.point_a[j], anchors.frame_a[j], members.position, members.quaternion)
+            _, arm_b, _ = place(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
+            add_leverage(a, arm_a, -fx, -fy, -fz, leverage)
+            add_leverage(b, arm_b, fx, fy, fz, leverage)
+    stiff = 0
+    for k in range(count):
+        if members.status[k] != MOVABLE:
+            continue
+        inverse = members.inverse_inertia[k]
+        size = math.sqrt((leverage[k] * leverage[k]).sum())
+        if 0.25 * step * step * size * (inverse[0] + inverse[3] + inverse[5]) <= STIFF:
+            continue
+        t = members.inertia[k]
+        inertia = np.array([[t[0], t[1], t[2]], [t[1], t[3], t[4]], [t[2], t[4], t[5]]])
+        values, axes = np.linalg.eigh(0.25 * step * step * leverage[k] - STIFF * inertia)
+        if values[2] <= 0.0:
+            continue
+        stiff += 1
+        for c in range(3):
+            for i in range(3):
+                for j in range(3):
+                    inertia[i, j] += max(values[c], 0.0) * axes[i, c] * axes[j, c]
+        back = np.linalg.inv(inertia)
+        c = 0
+        for i in range(3):
+            for j in range(i, 3):
+                members.inertia[k, c], members.inverse_inertia[k, c] = inertia[i, j], 0.5 * (back[i, j] + back[j, i])
+                c += 1
+    return stiff
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def write_inertia(members, inertia):
+    """The members' inverse inertia, as the contacts see it too."""
+    for k in range(members.body.size):
+        if members.status[k] == MOVABLE:
+            for c in range(6):
+                inertia[8 * members.row[k] + c] = members.inverse_inertia[k, c]
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

@@ -11,6 +11,9 @@ from gravel.cpu import direct, gauges, joint_rows, laws
 from gravel.cpu.joint_block import JointBlock
 from gravel.rotations import from_rotation_vector, multiply
 
+ALIGNED = 1e-6  # of the largest velocity: what joints may be off at the start without a correction
+BLOWS = 1000  # passes over the rows that take the rest out, where they are solved one by one
+
 
 class JointStage:
     def __init__(self, anchors, members, row_laws, rows, coordinates, movable, solve_directly, impulse, held):
@@ -25,10 +28,12 @@ class JointStage:
         self.kicked = bool(np.any(row_laws.role == laws.FORCE) or np.any(row_laws.role >= laws.SPRING))
 
     # --- rows
-    def measure(self, bodies, order, where, step):
-        """Gauges and gradients of all rows at the bodies' poses."""
+    def measure(self, bodies, order, where, step, inertia):
+        """Gauges and gradients of all rows at the bodies' poses; ``inertia`` (of all bodies) gets what stiff members add to theirs."""
         self.gather(bodies, step)
         gauges.find_rows(order, where, self.members)
+        if gauges.stiffen_members(self.anchors, self.members, self.force, step):
+            gauges.write_inertia(self.members, inertia)
         laws.measure_rows(self.anchors, self.members, self.laws, step, self.rows, self.measured)
 
     def gather(self, bodies, step):
@@ -56,19 +61,37 @@ class JointStage:
         gauges.measure_coordinates(self.anchors, self.members, self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate)
         return laws.measure_violations(self.anchors, self.members, self.laws, self.violation)
 
+    # --- before the first step
     def close(self, bodies):
         """One step of Newton's method towards closed joints: the bodies move by M^-1 J^T p with J M^-1 J^T p = -gauge."""
-        velocity, order = np.zeros((len(bodies.position) + 1, 8)), np.arange(len(bodies.position))
+        velocity = np.zeros((len(bodies.position) + 1, 8))
         self.gather(bodies, 0.0)
         self.members.velocity[:] = 0.0
-        gauges.find_rows(order, np.zeros(len(order), np.int64), self.members)
+        self._prepare_held(len(bodies.position), velocity)
+        self.block.sweep(velocity.reshape(-1))
+        for body, shift in zip(self.members.body.tolist(), velocity[self.members.row]):
+            bodies.position[body] += shift[:3]
+            bodies.quaternion[body] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[body])
+
+    def align(self, bodies):
+        """Velocities that the joints do not allow are taken out, as by a blow; velocities that they allow stay to the bit."""
+        velocity = np.concatenate([bodies.velocity, np.zeros((1, 8), bodies.velocity.dtype)])
+        self.gather(bodies, 0.0)
+        self._prepare_held(len(bodies.position), velocity)
+        self.rows.bias[:] = 0.0
+        held = self.laws.role == laws.HOLD
+        if np.abs(self.measured.rate[held]).max(initial=0.0) > ALIGNED * max(1.0, np.abs(velocity).max()):
+            for _ in range(2 if self.block.system is not None else BLOWS):
+                self.block.sweep(velocity.reshape(-1))
+            bodies.velocity[:] = velocity[:-1]
+        self.block.impulse[:] = 0.0
+
+    def _prepare_held(self, n, velocity):
+        """Rows of what the joints hold, between bodies in the order of their ids; no drive acts."""
+        gauges.find_rows(np.arange(n), np.zeros(n, np.int64), self.members)
         laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
         softness = direct.softness_of(velocity.dtype)
         laws.apply_laws(self.anchors, self.members, self.laws, 1.0, np.inf, np.inf, softness, self.rows, self.measured)
         other = self.laws.role != laws.HOLD
         self.rows.lower[other] = self.rows.upper[other] = 0.0
         self.block.renew(False)
-        self.block.sweep(velocity.reshape(-1))
-        for body, shift in zip(self.members.body.tolist(), velocity[self.members.row]):
-            bodies.position[body] += shift[:3]
-            bodies.quaternion[body] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[body])
