@@ -316,8 +316,8 @@ class Gear:
 
     def __post_init__(self):
         _check_coupling(self)
-        if checks.number("Gear ratio", self.ratio) == 0.0:
-            raise ValueError("Gear ratio must not be zero")
+        if checks.number(f"{type(self).__name__} ratio", self.ratio) == 0.0:
+            raise ValueError(f"{type(self).__name__} ratio must not be zero")
 
 
 @dataclass(frozen=True)
@@ -340,6 +340,14 @@ class RackPinion:
         return self.radius
 
 
+@dataclass(frozen=True)
+class SlideGear(Gear):
+    """Two slides (ids of Prismatic, PointOnLine or Cylindrical joints) move together: slide of the second = ``ratio`` times slide of
+    the first, both counted from the start; the fingers of a gripper."""
+
+    GAUGES = (OFFSET_Z, OFFSET_Z)
+
+
 KINDS = (
     Spherical,
     Revolute,
@@ -355,6 +363,7 @@ KINDS = (
     RotationalSpring,
     Bushing,
     Gear,
+    SlideGear,
     RackPinion,
 )
 

@@ -75,7 +75,7 @@ class Mechanism:
         self.row_values = {name: [] for name in ROW_FIELDS}
         self.coordinates = []  # (joint, gauge, start, gauge when it was last written down)
         self.functions = {}  # row -> motor or spring with a function
-        self.apart = []  # (body, body, joint): pairs that may not touch
+        self.apart = []  # (body, body, joint or -1): pairs that may not touch
         self.open = False  # whether a joint waits to be closed by ``assemble``
         self.stage = None
         self.last = None  # the joint block of the stage before, whose impulses go on
@@ -362,7 +362,7 @@ class Mechanism:
 
     def pairs_apart(self):
         """Pairs of bodies that may not touch, as long as their joint holds."""
-        return [(a, b) for a, b, joint in self.apart if not self.stage.anchors.broken[joint]]
+        return [(a, b) for a, b, joint in self.apart if joint < 0 or not self.stage.anchors.broken[joint]]
 
     # --- after the step
     def break_overloaded(self):

@@ -135,6 +135,15 @@ class Scene:
             _check_group(name, group)
         self.ignored[group_a, group_b] = self.ignored[group_b, group_a] = True
 
+    def ignore_pair(self, body_a, body_b):
+        """Two bodies pass through each other."""
+        for name, body in (("body_a", body_a), ("body_b", body_b)):
+            if checks.count(name, body) >= len(self):
+                raise ValueError(f"{name} must be an id below {len(self)}, not {body}")
+        if body_a == body_b:
+            raise ValueError(f"body_a and body_b must be two bodies, but both are {body_a}")
+        self.mechanism.apart.append((int(body_a), int(body_b), -1))
+
     def set_force(self, body, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0)):
         """A constant force (N) at the centre of mass and torque (N m), world frame, on one body."""
         self._check_body(body)

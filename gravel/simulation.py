@@ -269,8 +269,9 @@ class Simulation:
 
     def _join(self):
         """The engine gets the joints, and the pairs of bodies that may not touch."""
-        if len(self.mechanism) and self.engine.joints is not self.mechanism.prepare(self.bodies, self.midpoint):
-            self.engine.joints = self.mechanism.stage
+        stage = self.mechanism.prepare(self.bodies, self.midpoint) if len(self.mechanism) else None
+        if self.engine.joints is not stage or (self.mechanism.apart and self.engine.excluded is None):
+            self.engine.joints = stage
             self._part()
 
     def _align(self):

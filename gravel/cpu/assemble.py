@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.cpu.vectors import cross, to_matrix
 from gravel.state import MATERIAL
 
@@ -127,6 +127,7 @@ def make_assemble_tile(general):
     rows_per_block = ROWS_GENERAL if general else ROWS_SPHERICAL
 
     @njit(**INNER)
+    @named("any" if general else "balls")
     def assemble_tile(tile, contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
         rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         block_impulse, block_torque = unknowns.impulse, unknowns.torque

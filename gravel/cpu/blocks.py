@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.prefetch import prefetch
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, PARALLEL, named
 
 # What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
 # the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.
@@ -121,8 +121,8 @@ def make_kernel(job, general=False, rolling=False, parallel=True):
     block_size = u64(rows_per_block * WIDTH)
 
     @njit(parallel=PARALLEL if parallel else False, fastmath=SAFE_MATH, error_model="numpy", nogil=True, cache=True)
+    @named(job, *(word for word, used in (("general", general), ("rolling", rolling), ("parallel", parallel)) if used))
     def run(blocks, unknowns, values, scalars, worst, squares, passes):
-        _threads = parallel  # the cache tells kernels apart by the constants they use
         rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         impulse, torque, velocity, inertia = unknowns.impulse, unknowns.torque, unknowns.velocity, unknowns.inertia
         real = rows.dtype.type

@@ -44,6 +44,9 @@ def softness_of(real):
     return 1e-4 if np.dtype(real) == np.float32 else 2e-6
 
 
+YIELDING = 1e-9  # the same for rows with bounds: what yields there is a speed, and a brake should not creep
+
+
 def slack_of(real):
     """m/s: a row at its bound is let go when it moves faster."""
     return 1e-5 if np.dtype(real) == np.float32 else 1e-9
@@ -201,10 +204,11 @@ def fill_system(rows, members, held, system):
     value = system.value
     for k in range(system.mass_slot.shape[0]):
         if system.mass_slot[k, 0] >= 0:
+            there = members.mass[k] > 0.0  # a body that was removed has no mass, and no row that acts
             for c in range(3):
-                value[system.mass_slot[k, c]] = members.mass[k]
+                value[system.mass_slot[k, c]] = members.mass[k] if there else 1.0
             for c in range(6):
-                value[system.mass_slot[k, 3 + c]] = members.inertia[k, c]
+                value[system.mass_slot[k, 3 + c]] = members.inertia[k, c] if there else (1.0 if c in (0, 3, 5) else 0.0)
     for k in range(rows.eta.size):
         cut = held[k] > 0
         for e in range(rows.start[k], rows.start[k + 1]):
@@ -277,8 +281,8 @@ def solve_factored(system):
 
 
 @njit(**INNER)
-def correct(rows, members, held, system, impulse, velocity):
-    """Impulses of the free rows and velocities of all members such that the free rows hold."""
+def correct(rows, held, system, impulse, velocity):
+    """Impulses of the free rows and velocities (8 numbers a member) such that the free rows hold."""
     right, first = system.right, system.entry_first
     right[:] = 0.0
     for k in range(rows.eta.size):
@@ -290,10 +294,9 @@ def correct(rows, members, held, system, impulse, velocity):
             impulse[k] -= right[system.row_place[k]]
     for k in range(first.size):
         if first[k] >= 0:
-            i = 8 * members.row[k]
             for c in range(3):
-                velocity[i + c] += right[first[k] + c]
-                velocity[i + 4 + c] += right[first[k] + 3 + c]
+                velocity[8 * k + c] += right[first[k] + c]
+                velocity[8 * k + 4 + c] += right[first[k] + 3 + c]
 
 
 @njit(**INNER)
@@ -318,29 +321,35 @@ def revise(rows, held, impulse, velocity, slack):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def begin_rows(rows, held, impulse):
-    """Starting impulses within the bounds of this step; rows that cannot move are held, bilateral ones are free."""
+    """Starting impulses within the bounds of this step; rows at a bound are held."""
     for k in range(rows.eta.size):
         lower, upper = rows.lower[k], rows.upper[k]
         impulse[k] = min(max(impulse[k], lower), upper)
-        if lower == upper or (held[k] > 0 and impulse[k] > lower and impulse[k] < upper):
-            held[k] = lower == upper
-        if lower == -np.inf and upper == np.inf:
-            held[k] = 0
+        held[k] = impulse[k] <= lower or impulse[k] >= upper
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def solve_rows(rows, members, held, system, impulse, velocity, slack, revises):
-    """Solve all free rows, and find out which rows are free where ``revises``; velocities and impulses change in place."""
-    for _ in range(CHANGES if revises else 1):
+    """Solve all free rows, and find out which rows are free where ``revises``; velocities and impulses change in place.
+
+    ``rows`` refer to the members' places. The work is done on a copy of their velocities in double precision: on the way to the
+    set of free rows, rows that contradict each other may ask for enormous impulses."""
+    work = np.empty(8 * members.row.size)
+    for k in range(members.row.size):
+        for c in range(8):
+            work[8 * k + c] = velocity[8 * members.row[k] + c]
+    rounds = 0
+    while True:
         if system.state[0] == 0:
             fill_system(rows, members, held, system)
             factorise(system)
             system.state[0] = 1
-        correct(rows, members, held, system, impulse, velocity)
-        if not revises or not revise(rows, held, impulse, velocity, slack):
-            return
+        correct(rows, held, system, impulse, work)
+        rounds += 1
+        if not revises or rounds > CHANGES or not revise(rows, held, impulse, work, slack):
+            break
         system.state[0] = 0
-    fill_system(rows, members, held, system)
-    factorise(system)
-    system.state[0] = 1
-    correct(rows, members, held, system, impulse, velocity)
+    for k in range(members.row.size):
+        if system.entry_first[k] >= 0:
+            for c in range(8):
+                velocity[8 * members.row[k] + c] = work[8 * k + c]

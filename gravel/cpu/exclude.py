@@ -41,7 +41,8 @@ def exclude_in_tile(tile, capacity, order, excluded, pairs):
     first, kept = tile * capacity, 0
     for k in range(first, first + pairs.count[tile]):
         a, b = np.int64(order[pairs.a[k]]), np.int64(order[pairs.b[k]])
-        if excluded.joined[a] and excluded.joined[b] and contains(excluded.keys, min(a, b) << 32 | max(a, b)):
+        known = max(a, b) < excluded.joined.size  # bodies that came later have no such pairs
+        if known and excluded.joined[a] and excluded.joined[b] and contains(excluded.keys, min(a, b) << 32 | max(a, b)):
             continue
         pairs.a[first + kept], pairs.b[first + kept] = pairs.a[k], pairs.b[k]
         kept += 1

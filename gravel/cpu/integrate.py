@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.bounds import CHUNK
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS
 
@@ -91,6 +91,7 @@ def make_commit(general):
     """The work on one chunk: where every movable body is a ball, nothing turns as a top (compiled only where needed)."""
 
     @njit(**INNER)
+    @named("any" if general else "balls")
     def commit_chunk(chunk, order, bodies, new, step, energies):
         position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
         inverse_mass, tag = bodies.inverse_mass, bodies.tag

@@ -19,7 +19,7 @@ from gravel.cpu.narrow import relative_speed, scale_of
 from gravel.cpu.pairs import ROWS, between_ellipsoids
 from gravel.cpu.rounds import sphere_round
 from gravel.cpu.support import Solid, solid_of
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, COMPOUND, ELLIPSOID, HULL, MESH, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE
@@ -245,6 +245,7 @@ def make_table(own):
     is_round, is_box, is_convex = own == ROUND, own == BOXES, own == CONVEX
 
     @njit(nogil=True, error_model="numpy", cache=True)
+    @named(own)
     def fill_rows(first_tile, last_tile, pairs, pair_capacity, arranged, children, shapes, many, capacity, jobs, rows):
         tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
         number, order, work = arranged.geometry, arranged.order, make_work()

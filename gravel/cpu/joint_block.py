@@ -13,6 +13,7 @@ class JointBlock:
     def __init__(self, rows, impulse, members=None, held=None, system=None):
         self.rows, self.impulse, self.members, self.held = rows, impulse, members, held
         self.system = system  # None: row by row
+        self.own_rows = None if system is None else rows._replace(body=rows.member)  # between members, not among all bodies
 
     def renew(self, warm):
         """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
@@ -36,7 +37,7 @@ class JointBlock:
             joint_rows.sweep_joints(self.rows, self.impulse, velocity)
         else:
             slack = direct.slack_of(velocity.dtype)
-            direct.solve_rows(self.rows, self.members, self.held, self.system, self.impulse, velocity, slack, True)
+            direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.impulse, velocity, slack, True)
 
     def measure_residual(self, velocity):
         """(largest, sum of squares), m/s"""
@@ -53,7 +54,7 @@ class JointBlock:
             self.system.state[0] = 0
         self.trial[~bounded] = 0.0
         joint_rows.apply_joints(self.rows, self.trial, velocity)
-        direct.solve_rows(self.rows, self.members, self.held, self.system, self.trial, velocity, 0.0, False)
+        direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.trial, velocity, 0.0, False)
 
     def gradient(self, velocity, out):
         """out := J v + b + c p after ``apply``; nothing is left of the rows that were solved."""

@@ -42,10 +42,14 @@ class JointStage:
     def assemble(self, step, recovery_speed, threshold, velocity, warm):
         """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities."""
         softness = 0.0 if self.block.system is None else direct.softness_of(velocity.dtype)
-        laws.apply_laws(self.anchors, self.members, self.laws, step, recovery_speed, threshold, softness, self.rows, self.measured)
+        self._apply_laws(step, recovery_speed, threshold, softness)
         if self.kicked:
             joint_rows.apply_joints(self.rows, self.measured.kick, velocity)
         self.block.renew(warm)
+
+    def _apply_laws(self, step, recovery_speed, threshold, softness):
+        firm = softness, direct.YIELDING
+        laws.apply_laws(self.anchors, self.members, self.laws, step, recovery_speed, threshold, *firm, self.rows, self.measured)
 
     # --- the end of the step
     def report(self, bodies, step):
@@ -91,7 +95,7 @@ class JointStage:
         gauges.find_rows(np.arange(n), np.zeros(n, np.int64), self.members)
         laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
         softness = direct.softness_of(velocity.dtype)
-        laws.apply_laws(self.anchors, self.members, self.laws, 1.0, np.inf, np.inf, softness, self.rows, self.measured)
+        self._apply_laws(1.0, np.inf, np.inf, softness)
         other = self.laws.role != laws.HOLD
         self.rows.lower[other] = self.rows.upper[other] = 0.0
         self.block.renew(False)

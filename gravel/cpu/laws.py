@@ -149,8 +149,9 @@ def limit_row(k, laws, response, step, recovery_speed, threshold, rows, measured
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, rows, measured):
-    """Fill the rows' bias, bounds, compliance and eta, and the kicks. Every row yields at least by ``softness`` of its response."""
+def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, rows, measured):
+    """Fill the rows' bias, bounds, compliance and eta, and the kicks. Every row yields at least by ``softness`` of its
+    response, rows with bounds by ``yielding``."""
     for k in range(laws.joint.size):
         scale, role, rate, value = laws.scale[k], laws.role[k], measured.rate[k], measured.value[k]
         dead = is_dead(laws.joint[k], anchors, members) or anchors.broken[laws.owner[k]] > 0
@@ -195,7 +196,8 @@ def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness
             if role == SPRING:
                 force = -stiffness * (value - scale * (laws.value[k] - laws.start[k])) - damping * rate
             soften(k, force, stiffness, damping, response, rate, step, rows, measured)
-        rows.compliance[k] += softness * response
+        bounded = np.isfinite(rows.lower[k]) or np.isfinite(rows.upper[k])
+        rows.compliance[k] += (min(softness, yielding) if bounded else softness) * response
         rows.eta[k] = 1.0 / (response + rows.compliance[k]) if response > 0.0 else 1.0
 
 

@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from gravel.cpu import pair_geometry as geometry
 from gravel.cpu import pairs as table
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE
 
@@ -92,6 +92,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
     """The work on one tile, for a table of pair functions, its scratch, and the most contacts that one of its pairs may have."""
 
     @njit(**INNER)
+    @named(pair_contacts.py_func.__name__)
     def contacts_of_tile(tile, pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end):
         pair_a, pair_b, velocity, order = pairs.a, pairs.b, arranged.velocity, arranged.order
         reach, extent, tag, quaternion, number_of = (

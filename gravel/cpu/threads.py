@@ -22,6 +22,19 @@ PARALLEL = {
 INNER = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
+def named(*words):
+    """Give a function that a factory makes a name of its own.
+
+    Numba links compiled functions by their names and a number that counts within the process that compiled them. Two functions
+    of one name that come from the cache, compiled by two processes, may have one number too: then one is run in place of the other."""
+
+    def rename(function):
+        function.__name__ = function.__qualname__ = "_".join([function.__name__, *map(str, words)])
+        return function
+
+    return rename
+
+
 SMALL = 1500  # bodies
 
 

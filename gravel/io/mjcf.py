@@ -69,7 +69,7 @@ def load_mjcf(
     controls=None,
     static=True,
     rotors=True,
-    intermediate_mass=1e-5,
+    intermediate_mass=1e-4,
 ):
     """Add the model of an MJCF file, or of a string with its XML, to a scene and return a ``Robot``.
 

@@ -107,6 +107,8 @@ def load_urdf(
     part_of = _plan_bodies(plan, tree, poses, base, merge_fixed, _Shapes(path, mesh_folder, meshes), repair_inertia, notes)
     numbers = _plan_joints(plan, tree, poses, values, part_of, _motors_by_name(tree, motors), notes)
     _plan_mimics(plan, tree, numbers, notes)
+    if not self_collision:
+        notes.add("the robot's links pass through each other, since self_collision is False")
     return plan.add_to(scene, notes, material, _robot_group(scene, group, self_collision))
 
 
