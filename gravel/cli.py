@@ -178,7 +178,7 @@ def plot(result, output):
 def bench(names, as_json, quick, threads):
     """Run benchmarks next to the papers' figures.
 
-    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, convergence; default: all."""
+    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, convergence, joints; default: all."""
     from gravel import bench as benchmarks
 
     benchmarks.run(names, quick, threads, as_json)

@@ -13,7 +13,6 @@ import numpy as np
 
 from gravel.cpu import laws
 from gravel.cpu.gauges import Anchors, make_members
-from gravel.cpu.joint_block import JointBlock
 from gravel.cpu.joint_rows import make_rows
 from gravel.cpu.joint_stage import JointStage
 from gravel.cpu.laws import Laws
@@ -78,7 +77,7 @@ class Mechanism:
         self.apart = []  # (body, body, joint or -1): pairs that may not touch
         self.open = False  # whether a joint waits to be closed by ``assemble``
         self.stage = None
-        self.last = None  # the joint block of the stage before, whose impulses go on
+        self.last = None  # what the stage before held of the joints and rows there were, by name; it goes on
 
     def __len__(self):
         return len(self.names)
@@ -252,14 +251,12 @@ class Mechanism:
     def to_arrays(self):
         """Everything but words and functions, by name."""
         self.keep()
-        block = self.last
         arrays = {f"joint_{name}": np.array(values) for name, values in self.joint_values.items()}
         arrays.update({f"row_{name}": np.array(values) for name, values in self._rows_now().items()})
         arrays["coordinates"] = np.array(self.coordinates, float).reshape(-1, 4)
         arrays["apart"] = np.array(self.apart, np.int64).reshape(-1, 3)
         arrays["functions"] = np.array(sorted(self.functions), np.int64)
-        arrays["impulse"] = np.empty(0) if block is None else block.impulse
-        arrays["held"] = np.empty(0, np.uint8) if block is None else block.held
+        arrays.update({f"carried_{name}": values for name, values in (self.last or {}).items()})
         return arrays
 
     def from_arrays(self, arrays, names, given):
@@ -269,15 +266,19 @@ class Mechanism:
         self.row_values = {name: arrays[f"row_{name}"].tolist() for name in ROW_FIELDS}
         self.coordinates = [(int(j), int(g), start, seen) for j, g, start, seen in arrays["coordinates"].tolist()]
         self.apart = [tuple(row) for row in arrays["apart"].tolist()]
-        self.last = JointBlock(None, arrays["impulse"], held=arrays["held"])
+        self.last = {name.removeprefix("carried_"): values for name, values in arrays.items() if name.startswith("carried_")}
         for row in arrays["functions"].tolist():
             joint, role = self.row_values["owner"][row], self.row_values["role"][row]
             kind = {laws.SPEED: SpeedMotor, laws.POSITION: PositionMotor, laws.FORCE: ForceMotor}.get(role, SpringLaw)
-            if not isinstance(given.get(joint), kind):
+            laws_given = given.get(joint, ())
+            fitting = [law for law in (laws_given if isinstance(laws_given, (tuple, list)) else [laws_given]) if isinstance(law, kind)]
+            taken = sum(self.row_values["owner"][r] == joint and isinstance(law, kind) for r, law in self.functions.items())
+            if len(fitting) <= taken:
+                words = f"{names[joint]} had a {kind.__name__} with a Python function, which a file cannot hold"
                 raise ValueError(
-                    f"{names[joint]} had a {kind.__name__} with a Python function, which a file cannot hold; pass laws={{{joint}: ...}}"
+                    f"{words}; pass laws={{{joint}: {kind.__name__}(...)}}, not {laws_given!r} (several as a tuple, in their order)"
                 )
-            self.functions[row] = given[joint]
+            self.functions[row] = fitting[taken]
 
     def _rows_now(self):
         """The rows' values with what functions last gave."""
@@ -289,10 +290,9 @@ class Mechanism:
         self.midpoint = midpoint
         if self.stage is None:
             self.stage = self._stage(bodies, self.solve_directly)
-            if self.last is not None:
-                n = len(self.last.impulse)
-                self.stage.block.impulse[:n], self.stage.block.held[:n] = self.last.impulse, self.last.held
-            self.last = self.stage.block
+            for name, values in (self.last or {}).items():
+                self.stage.carried[name][: len(values)] = values
+            self.last = self.stage.carried
             self.stage.look(bodies)
         return self.stage
 

@@ -140,11 +140,12 @@ def _order(near, size, members, movable):
         seen, node = heapq.heappop(heap)
         if node in gone or seen != degree(node):
             continue
-        if node >= members and any(other < members for other in near[node]):
+        if node >= members:
             fresh = [b for b in own[node - members] if b in gone and b not in spent]
-            if not fresh:
+            if fresh:
+                spent.add(min(fresh))
+            elif any(other < members for other in near[node]):
                 continue  # comes again when one of its neighbours has gone
-            spent.add(min(fresh))
         gone.add(node)
         order.append(node)
         around = near[node]

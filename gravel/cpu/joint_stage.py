@@ -25,6 +25,8 @@ class JointStage:
         self.coordinate_joint, self.coordinate_gauge = coordinates
         self.coordinate, self.rate = np.zeros(len(coordinates[0])), np.zeros(len(coordinates[0]))
         self.force, self.torque, self.motor, self.violation = np.zeros((j, 3)), np.zeros((j, 3)), np.zeros((j, 2)), np.zeros(j)
+        # what the next stage takes over where joints are added, and checkpoints hold: reactions tell which links are stiff
+        self.carried = {"impulse": impulse, "held": held, "force": self.force, "torque": self.torque, "motor": self.motor}
         self.kicked = bool(np.any(row_laws.role == laws.FORCE) or np.any(row_laws.role >= laws.SPRING))
 
     # --- rows

@@ -115,7 +115,8 @@ def build(bodies, seed):
     scene = Scene()
     scene.ignore(1, 1)  # arm, cylinders and bucket pass through each other where their pins hold them
     scene.add_body(Plane(), material=sand, fixed=True)
-    box_walls(scene, *BED, sand)
+    scene.ignore(1, 2)  # the machine stands behind the wall
+    box_walls(scene, *BED, sand, group=2)
     radius = 0.485 * (4 * BED[0] * BED[1] * DEPTH / bodies) ** (1 / 3)
     places = lattice(bodies, (-BED[0], -BED[1], 0), (BED[0], BED[1], 0), 2.04 * radius, 0.03 * radius, rng)
     places[:, :2] += 0.4 * radius * (-1) ** np.floor(places[:, 2:] / (2.04 * radius))

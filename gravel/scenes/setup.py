@@ -48,7 +48,8 @@ def prism_walls(scene, sides, radius, material, **options):
 def box_walls(scene, half_x, half_y, material, **options):
     """Four upright planes around a rectangle; returns their ids."""
     normals = ((1, 0, 0, half_x), (-1, 0, 0, half_x), (0, 1, 0, half_y), (0, -1, 0, half_y))
-    return [scene.add_body(Plane((x, y, z), offset=-half), material=material, fixed=not options, **options) for x, y, z, half in normals]
+    options = {"fixed": "motion" not in options, **options}
+    return [scene.add_body(Plane((x, y, z), offset=-half), material=material, **options) for x, y, z, half in normals]
 
 
 def inside_check(simulation, report, low, high, slack):
