@@ -9,6 +9,8 @@ from gravel.compounds import Clump, Compound
 from gravel.contacts import ContactTable, find_contacts
 from gravel.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
 from gravel.io.fclib import load_fclib
+from gravel.io.mjcf import load_mjcf
+from gravel.io.urdf import load_urdf
 from gravel.joints import (
     Bushing,
     Cylindrical,
@@ -94,4 +96,6 @@ __all__ = [
     "count_contacts",
     "find_contacts",
     "load_fclib",
+    "load_mjcf",
+    "load_urdf",
 ]

@@ -16,10 +16,12 @@ def module_of(name):
 
 
 def build(name, bodies=None, seed=0):
-    """The ``Setup`` of a built-in scene, with about ``bodies`` bodies that can move."""
+    """The ``Setup`` of a built-in scene, with about ``bodies`` bodies that can move (beside the machine, where there is one)."""
     checks.choice("scene", name, NAMES)
     module = module_of(name)
     bodies = module.BODIES if bodies is None else checks.count("bodies", bodies, minimum=module.FEWEST)
+    if module.BODIES == module.FEWEST != bodies:
+        raise ValueError(f"bodies must be {module.BODIES} for {name}, which is a machine of its own, not {bodies}")
     return module.build(bodies, seed)
 
 

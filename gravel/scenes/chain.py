@@ -29,7 +29,7 @@ def build(bodies, seed):
     height = (bodies - 1) * LINK * (1 - np.cos(LEAN))
     drop = 9.81 * height * MASS * (PAYLOAD + 0.5 * (bodies - 1))
     record = Energies(drop)
-    return Setup(scene, 1e-3, 10.0, lambda s, r: check(r, record), [(record, 0.05)], {"precision": "double"})
+    return Setup(scene, 1e-3, 10.0, lambda s, r: check(s, r, record), [(record, 0.05)], {"precision": "double"})
 
 
 class Energies:
@@ -44,8 +44,10 @@ class Energies:
         self.worst = max(self.worst, abs(energy - self.first) / self.drop)
 
 
-def check(report, record):
+def check(simulation, report, record):
+    apart = np.linalg.norm(np.diff(simulation.positions, axis=0), axis=1)
     return [
+        Check("it hangs together", apart.max() < 1.001 * LINK, f"neighbours at most {apart.max():.4f} m apart, a link is {LINK:g} m"),
         Check("energy", record.worst < 0.01, f"strays by {record.worst:.1e} of what the swing exchanges, allowed 0.01"),
         joints_check(report, LINK, 1e-5),
     ]

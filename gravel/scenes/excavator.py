@@ -12,7 +12,7 @@ from gravel.joints import Prismatic, Revolute
 from gravel.materials import Material
 from gravel.rotations import from_rotation_vector
 from gravel.scene import Scene
-from gravel.scenes.setup import Check, Setup, box_walls, joints_check, lattice
+from gravel.scenes.setup import Check, Setup, box_walls, joints_check, staggered
 from gravel.shapes import Box, Plane, Sphere
 
 BODIES, FEWEST = 3000, 200
@@ -118,8 +118,7 @@ def build(bodies, seed):
     scene.ignore(1, 2)  # the machine stands behind the wall
     box_walls(scene, *BED, sand, group=2)
     radius = 0.485 * (4 * BED[0] * BED[1] * DEPTH / bodies) ** (1 / 3)
-    places = lattice(bodies, (-BED[0], -BED[1], 0), (BED[0], BED[1], 0), 2.04 * radius, 0.03 * radius, rng)
-    places[:, :2] += 0.4 * radius * (-1) ** np.floor(places[:, 2:] / (2.04 * radius))
+    places = staggered(bodies, *BED[:2], radius, rng)
     grains = scene.add_bodies(Sphere(radius * rng.uniform(0.8, 1.0, bodies)), places, sand)
     elbow, wrist = joints_at(0.0)
     boom = add_bar(scene, FOOT, elbow, 0.1, 250.0, steel)
@@ -150,6 +149,8 @@ def check(simulation, report, bucket, grains, cylinders, wrist, radius):
     mass = simulation.masses[grains][loaded].sum()
     table = simulation.joints
     wanted = [float(np.linalg.norm(np.subtract(*ends(simulation.time)))) for ends in (lift_ends, crowd_ends)]
+    outside = (np.abs(simulation.positions[grains][:, :2]) > np.array(BED) + radius).any(axis=1)
+    lost = int(np.count_nonzero(outside & ~loaded))
     off = np.abs(table.slide[cylinders] - wanted).max()
     force = table.motor_force[cylinders] / 1e3
     return [
@@ -159,6 +160,7 @@ def check(simulation, report, bucket, grains, cylinders, wrist, radius):
             off < 0.01,
             f"off by {1e3 * off:.2g} mm; {force[0]:.1f} and {force[1]:.1f} kN, bucket {table.motor_torque[wrist]:.0f} N m",
         ),
+        Check("no grain lost", lost == 0, f"{lost} of {len(grains)} grains outside the bed"),
         Check("penetration", report.max_penetration < 0.3 * radius, f"worst {100 * report.max_penetration / radius:.2g} % of the radius"),
         joints_check(report, STICK, 1e-3),
     ]

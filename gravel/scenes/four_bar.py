@@ -29,7 +29,7 @@ def build(bodies, seed):
     pin(bars[1], bars[2], rocker_end)
     angle = np.arctan2(rocker_end[1], rocker_end[0] - GROUND)
     rocker = pin(None, bars[2], (GROUND, 0), start=angle)
-    return Setup(scene, 1e-3, 3.4, lambda s, r: check(s, r, drive, rocker), options={"precision": "double"})
+    return Setup(scene, 1e-3, 3.4, lambda s, r: check(s, r, drive, rocker, bars), options={"precision": "double"})
 
 
 def bar(scene, start, end, aside):
@@ -50,12 +50,16 @@ def joint_of(crank_end):
     return crank_end + along * far / d + height * np.array([-far[1], far[0]]) / d
 
 
-def check(simulation, report, drive, rocker):
+def check(simulation, report, drive, rocker, bars):
     turn, asked = simulation.joints.angle[drive], SPEED * simulation.time
     meet = joint_of(CRANK * np.array([np.cos(turn), np.sin(turn)]))
     exact = np.arctan2(meet[1], meet[0] - GROUND)
     angle = simulation.joints.angle[rocker]
+    crank = CRANK * np.array([np.cos(turn), np.sin(turn)])
+    middles = np.stack([0.5 * crank, 0.5 * (crank + meet), 0.5 * (meet + (GROUND, 0))])
+    off = np.abs(simulation.positions[bars][:, [0, 2]] - middles).max()
     return [
+        Check("the bars' places", off < 1e-4, f"off by {off:.1e} m"),
         Check("the crank's turn", abs(turn - asked) < SPEED * simulation.dt, f"{turn:.4f} rad, asked {asked:.4f}"),
         Check("the rocker's angle", abs(angle - exact) < 1e-4, f"{angle:.6f} rad, exactly {exact:.6f}"),
         joints_check(report, COUPLER, 1e-5),

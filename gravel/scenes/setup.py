@@ -37,6 +37,15 @@ def lattice(n, low, high, spacing, jitter, rng):
     return corner + cell * spacing + rng.uniform(-jitter, jitter, (n, 3))
 
 
+def staggered(n, half_x, half_y, radius, rng):
+    """(n, 3) places for grains in a rectangle, layers shifted against each other so that they settle densely."""
+    shift = 0.4 * radius
+    inner = np.array([half_x - shift - 0.03 * radius, half_y - shift - 0.03 * radius, 0])
+    places = lattice(n, -inner, inner, 2.04 * radius, 0.02 * radius, rng)
+    places[:, :2] += shift * (-1) ** np.floor(places[:, 2:] / (2.04 * radius))
+    return places + (0, 0, 0.02 * radius)
+
+
 def prism_walls(scene, sides, radius, material, **options):
     """Upright planes around a regular polygon with the given distance from axis to wall; returns their ids."""
     angles = 2 * np.pi * np.arange(sides) / sides

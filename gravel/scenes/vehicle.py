@@ -13,7 +13,7 @@ from gravel.materials import Material
 from gravel.polyhedra import ConvexHull
 from gravel.rotations import from_rotation_vector, rotate
 from gravel.scene import Scene
-from gravel.scenes.setup import Check, Setup, box_walls, lattice
+from gravel.scenes.setup import Check, Setup, box_walls, staggered
 from gravel.shapes import Box, Cylinder, Plane, Sphere
 
 BODIES, FEWEST = 6000, 500
@@ -108,8 +108,7 @@ def build(bodies, seed):
     scene.add_body(Plane(), material=soil, fixed=True)
     box_walls(scene, BED[0], BED[1], soil)
     radius = 0.5 * (4 * BED[0] * BED[1] * BED[2] / bodies) ** (1 / 3) * 0.97
-    places = lattice(bodies, (-BED[0], -BED[1], 0), (BED[0], BED[1], 0), 2.04 * radius, 0.03 * radius, rng)
-    places[:, :2] += 0.4 * radius * (-1) ** np.floor(places[:, 2:] / (2.04 * radius))
+    places = staggered(bodies, *BED[:2], radius, rng)
     grains = scene.add_bodies(Sphere(radius * rng.uniform(0.8, 1.0, bodies)), places, soil)
     height = places[:, 2].max() + radius + FLAT + 0.5 * THICKNESS + 0.01
     vehicle = Vehicle(scene, -0.5 * BED[0], height, steel, rubber)
