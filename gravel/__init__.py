@@ -40,7 +40,7 @@ from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepRep
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.surfaces import HeightField, Mesh
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "APGD",
