@@ -10,6 +10,7 @@ from gravel.contacts import ContactTable, find_contacts
 from gravel.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
+from gravel.io.robots import Robot
 from gravel.io.urdf import load_urdf
 from gravel.joints import (
     Bushing,
@@ -78,6 +79,7 @@ __all__ = [
     "Prismatic",
     "RackPinion",
     "Revolute",
+    "Robot",
     "RotationalSpring",
     "Scene",
     "Screw",

@@ -161,13 +161,15 @@ def picture(result, output, frame, colour):
 
 @main.command()
 @click.argument("result")
-@click.option("--output", "-o", help="PNG file (default: RESULT with -plot.png).")
-def plot(result, output):
-    """Plot energy, contacts, residual and penetration of a RESULT file over time."""
+@click.option("--output", "-o", help="PNG file (default: RESULT with -plot.png or -joints.png).")
+@click.option("--joints", is_flag=True, help="Plot the joints: positions, reactions, motors' efforts.")
+def plot(result, output, joints):
+    """Plot energy, contacts, residual and penetration of a RESULT file over time, or its joints."""
     from gravel.view import plot as view
 
-    path = pathlib.Path(result)
-    click.echo(f"wrote {view.plot(result, output or path.with_name(path.stem + '-plot.png'))}")
+    path, draw = pathlib.Path(result), view.plot_joints if joints else view.plot
+    ending = "-joints.png" if joints else "-plot.png"
+    click.echo(f"wrote {draw(result, output or path.with_name(path.stem + ending))}")
 
 
 @main.command()

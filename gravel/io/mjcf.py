@@ -13,7 +13,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.drives import ForceMotor, Limits, PositionMotor, SpringLaw
-from gravel.io.urdf import (
+from gravel.io.robots import (
     INSTALL,
     Coupling,
     Inertia,
@@ -22,7 +22,6 @@ from gravel.io.urdf import (
     Plan,
     PlannedJoint,
     RobotGroup,
-    SlideGear,
     check_scene,
     existing_file,
     free_groups,
@@ -33,7 +32,7 @@ from gravel.io.urdf import (
     possible_moments,
     sum_of,
 )
-from gravel.joints import Bushing, Cylindrical, Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, Spherical, Universal
+from gravel.joints import Bushing, Cylindrical, Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical, Universal
 from gravel.materials import Material
 from gravel.polyhedra import ConvexHull, principal
 from gravel.scene import GROUPS
@@ -92,13 +91,13 @@ def load_mjcf(
     plan = Plan(file.model_name)
     _note_what_is_left_out(file, scene, notes)
     classes = _Classes(scene, plan, file, static, notes)
-    part_of = _plan_bodies(plan, file, static, classes, material, notes)
+    part_of, standing = _plan_bodies(plan, file, static, classes, material, notes)
     drives = _drives(file, controls, motors, notes)
     _plan_gravity_compensation(plan, file, part_of, scene)
     coordinates = _plan_joints(plan, file, part_of, drives, intermediate_mass, notes)
     _plan_equalities(plan, file, part_of, coordinates, notes)
     _plan_armature(plan, file, part_of, coordinates, rotors, intermediate_mass, notes)
-    _plan_excluded(plan, file, part_of)
+    _plan_excluded(plan, file, part_of, standing)
     return plan.add_to(scene, notes, material, RobotGroup(0, False))
 
 
@@ -309,19 +308,19 @@ def _bodies_together(file):
 
 
 def _plan_bodies(plan, file, static, classes, material, notes):
-    """Parts of the plan; returns the number of each body's part, None for what is fixed to the world."""
-    part_of = {}
+    """Parts of the plan; returns the number of each body's part, None for what is fixed, and the numbers of each fixed body's parts."""
+    part_of, standing = {}, {}
     for first, bodies in _bodies_together(file).items():
         if file.moves(first):
             part_of.update(dict.fromkeys(bodies, len(plan.parts)))
             plan.parts.append(_moving_part(file, bodies, classes, material, notes))
-        else:
-            part_of[first] = None
-            if static:
-                plan.parts += _static_parts(file, first, classes, material, notes)
-            if file.model.body_mocapid[first] >= 0:
-                notes.add("mocap bodies stand still", repr(file.body[first]), loss=True)
-    return part_of
+            continue
+        parts = _static_parts(file, first, classes, material, notes) if static else []
+        part_of[first], standing[first] = None, [len(plan.parts) + k for k in range(len(parts))]
+        plan.parts += parts
+        if file.model.body_mocapid[first] >= 0:
+            notes.add("mocap bodies stand still", repr(file.body[first]), loss=True)
+    return part_of, standing
 
 
 def _moving_part(file, bodies, classes, material, notes):
@@ -561,7 +560,7 @@ def _plan_joints(plan, file, part_of, drives, intermediate_mass, notes):
                 _plan_ball(plan, file, step, above, below, notes)
             above = below
         if len(steps) > 1 and parent is not None:
-            plan.joints.append(PlannedJoint((), Apart, parent, child, {}))
+            plan.apart.append((parent, child))
     return coordinates
 
 
@@ -686,17 +685,11 @@ def _plan_rotor(plan, name, joint, mass, moment):
 
 
 # --- equalities and exclusions
-class Apart(Spherical):
-    """Holds nothing; its two bodies do not touch each other."""
-
-    HOLDS = ()
-
-
-def _plan_excluded(plan, file, part_of):
+def _plan_excluded(plan, file, part_of, standing):
     for signature in file.model.exclude_signature:
-        a, b = (part_of[int(body)] for body in (signature >> 16, signature & 0xFFFF))
-        if a is not None and b is not None and a != b:
-            plan.joints.append(PlannedJoint((), Apart, a, b, {}))
+        ends = (int(body) for body in (signature >> 16, signature & 0xFFFF))
+        ones, others = (standing[body] if part_of[body] is None else [part_of[body]] for body in ends)
+        plan.apart += [(a, b) for a in ones for b in others if a != b]
 
 
 def _plan_equalities(plan, file, part_of, coordinates, notes):

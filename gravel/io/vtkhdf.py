@@ -2,9 +2,10 @@
 
 Each frame is a cloud of points, one per body that is there and has a size, with point data (id, velocity, radius, shape,
 extent, quaternion, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: planes, the step reports over
-time, and ``geometries/<number>``, the surfaces of hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of
-their bodies, which scale them by extent[0]. A geometry is written when a body first has it. The numbers in ``shape`` are named in
-the attribute ``shapes``. The file is flushed after every frame, so that what was written before a stop can be read.
+time, ``joints`` with a row of ``sim.joints`` for each frame, and ``geometries/<number>``, the surfaces of hulls, compounds and
+meshes as ``vertices`` and ``triangles`` in the frame of their bodies, which scale them by extent[0]. A geometry is written when
+a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``. The file is flushed after every frame, so that
+what was written before a stop can be read.
 """
 
 import os
@@ -32,11 +33,15 @@ POINT_DATA = {
     "movable": ((), "i4"),  # 0: fixed or with prescribed motion
     "geometry": ((), "i4"),  # number of its surface, or -1
 }
-VERSION = 2
+VERSION = 3
 SHAPES = ("SPHERE", "ELLIPSOID", "CAPSULE", "CYLINDER", "CONE", "BOX", "HULL", "COMPOUND", "MESH", "PLANE")
 FRAME_BYTES, SPARE_BYTES = 200, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
 GEOMETRY_BYTES = 4000  # for the group of a geometry, beside its arrays
-REPORT_FIELDS = ("time", "contacts", "iterations", "residual", "residual_rms", "converged", "max_penetration", "kinetic_energy")
+REPORT_FIELDS = (
+    *("time", "contacts", "iterations", "residual", "residual_rms", "converged"),
+    *("max_penetration", "kinetic_energy", "joint_violation"),
+)
+JOINT_FIELDS = ("slide", "slide_speed", "angle", "angle_speed", "force", "torque", "motor_force", "motor_torque", "violation", "broken")
 
 
 def check_writable(path):
@@ -95,6 +100,11 @@ class ResultWriter:
         for name in REPORT_FIELDS:
             self._grow(own, name, (), "f8")
         own.create_group("geometries")
+        joints = own.create_group("joints")
+        for name in JOINT_FIELDS:
+            columns = (3,) if name in ("force", "torque") else ()
+            sizes = {"maxshape": (None, None, *columns), "chunks": (16, 64, *columns)}
+            joints.create_dataset(name, (0, 0, *columns), "f8", fillvalue=np.nan, **sizes)
         own.attrs["version"] = VERSION
         own.attrs["shapes"] = sorted(SHAPES, key=lambda name: getattr(shapes, name))  # by their numbers
         own.attrs["dt"] = simulation.dt
@@ -179,8 +189,20 @@ class ResultWriter:
         self._append(steps, "PointOffsets", [before])
         for name in ("CellOffsets", "ConnectivityIdOffsets"):
             self._append(steps, name, [[self.cells_before, 0, 0, 0]])
+        self._write_joints(frame)
         steps.attrs["NSteps"] = frame + 1
         self._flush_reports()
+
+    def _write_joints(self, frame):
+        """A row for the frame; joints that come later are NaN in the rows before."""
+        if not len(self.simulation.mechanism):
+            return
+        table, group = self.simulation.joints, self.file["gravel/joints"]
+        group.attrs["names"] = self.simulation.mechanism.names
+        for name in JOINT_FIELDS:
+            group[name].resize(frame + 1, axis=0)
+            group[name].resize(len(table), axis=1)
+            group[name][frame] = getattr(table, name)
 
     def _flush_reports(self):
         columns = np.array(self.reports, float).reshape(-1, len(REPORT_FIELDS))
@@ -242,6 +264,14 @@ def read_frame(path, frame=-1):
 
 def _surface(group):
     return {name: group[name][:] for name in ("vertices", "triangles")}
+
+
+def read_joints(path):
+    """The joints' table of all frames: arrays (frames, joints) or (frames, joints, 3) by name, with ``time`` and ``names``."""
+    with open_result(path) as file:
+        group = file["gravel/joints"]
+        values = {name: group[name][:] for name in JOINT_FIELDS}
+        return {"time": file["VTKHDF/Steps/Values"][:], "names": list(group.attrs.get("names", [])), **values}
 
 
 def read_reports(path):
