@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from gravel import anchoring
 from gravel.cpu import laws
 from gravel.cpu.gauges import Anchors, make_members
 from gravel.cpu.joint_rows import make_rows
@@ -23,19 +24,15 @@ from gravel.joints import (
     DOT,
     KINDS,
     OFFSET_Z,
-    POINT,
     TURN_X,
     Bushing,
     Distance,
     Gear,
     RackPinion,
     Screw,
-    Universal,
 )
-from gravel.rotations import between, conjugate, multiply, rotate, to_matrix
-from gravel.state import MOVABLE, REMOVED
+from gravel.state import MOVABLE
 
-MEETING = 1e-6  # of the joint's size: points this near meet
 ASSEMBLY_ROUNDS = 100
 
 ANCHOR_FIELDS = ("body_a", "body_b", "point_a", "point_b", "frame_a", "frame_b", "angle", "broken", "break_force", "break_torque")
@@ -67,6 +64,8 @@ class JointTable:
 
 
 class Mechanism:
+    """The joints of a scene or of a simulation. ``stage`` is the engine's form of them, made anew when joints come."""
+
     def __init__(self, solve_directly=True):
         self.solve_directly = solve_directly
         self.names = []  # the joints in words
@@ -76,6 +75,7 @@ class Mechanism:
         self.functions = {}  # row -> motor or spring with a function
         self.apart = []  # (body, body, joint or -1): pairs that may not touch
         self.open = False  # whether a joint waits to be closed by ``assemble``
+        self.midpoint = True  # whether the step looks half a step ahead
         self.stage = None
         self.last = None  # what the stage before held of the joints and rows there were, by name; it goes on
 
@@ -91,14 +91,14 @@ class Mechanism:
             raise TypeError(f"joint must be one of {', '.join(kind.__name__ for kind in KINDS)}, not {joint!r}")
         if isinstance(joint, (Gear, RackPinion)):
             return self._add_coupling(joint)
-        _check_bodies(joint, bodies)
-        anchor = _anchor(joint, bodies)
-        size = _size(joint, bodies)
+        anchoring.check_bodies(joint, bodies)
+        anchor = anchoring.anchor(joint, bodies)
+        size = anchoring.size_of(joint, bodies)
         if not assemble:
-            _check_meeting(joint, anchor, size)
-        lengths = _start_lengths(joint)
+            anchoring.check_meeting(joint, anchor, size)
+        lengths = anchoring.start_lengths(joint)
         for drive, (_, prefix) in zip(joint.drives, joint.COORDINATES):
-            _check_start(joint, drive, lengths, prefix + "limits")
+            anchoring.check_start(joint, drive, lengths, prefix + "limits")
         number = self._add_joint(joint.describe(), joint.body_a, joint.body_b, anchor, joint.break_force, joint.break_torque)
         self._add_rows(joint, number, size, lengths)
         self.open |= assemble
@@ -141,7 +141,8 @@ class Mechanism:
 
     def _add_rows(self, joint, number, size, lengths):
         for gauge in joint.HOLDS:
-            self._row(number, gauge, laws.HOLD, size if DOT <= gauge < DISTANCE else 1.0, value=_length(joint, gauge, lengths))
+            scale, at = size if DOT <= gauge < DISTANCE else 1.0, anchoring.held_length(joint, gauge, lengths)
+            self._row(number, gauge, laws.HOLD, scale, value=at)
         if isinstance(joint, Distance):
             self.coordinates.append((number, DISTANCE, 0.0, lengths[DISTANCE]))
         if isinstance(joint, Screw):
@@ -391,101 +392,6 @@ class Mechanism:
             motor_torque=efforts[1],
             violation=stage.violation.copy(),
             broken=stage.anchors.broken > 0,
-        )
-
-
-def _check_bodies(joint, bodies):
-    """Both ends exist, and forces can move one of them."""
-    movable = False
-    for name in ("body_a", "body_b"):
-        body = getattr(joint, name)
-        if body is not None:
-            if body >= bodies.count:
-                raise ValueError(f"{type(joint).__name__} {name} must be the id of a body, below {bodies.count}, not {body}")
-            if bodies.status[body] == REMOVED:
-                raise ValueError(f"{type(joint).__name__} {name} must be a body that is there, but body {body} was removed")
-            movable |= bodies.status[body] == MOVABLE
-    if not movable:
-        raise ValueError(f"{joint.describe()} must have an end that forces can move, but both are fixed or follow a motion")
-
-
-def _anchor(joint, bodies):
-    """(point in a, point in b, frame in a, frame in b), each in the frame of its body."""
-    frame_a = between((0, 0, 1), joint.axis)
-    frame_b = frame_a if joint.axis_b is None else multiply(between(joint.axis, joint.axis_b), frame_a)
-    point_b = joint.point if joint.point_b is None else joint.point_b
-    in_a, turn_a = _localise(joint.body_a, joint.point, frame_a, bodies)
-    in_b, turn_b = _localise(joint.body_b, point_b, frame_b, bodies)
-    return in_a, in_b, turn_a, turn_b
-
-
-def _localise(body, point, frame, bodies):
-    if body is None:
-        return np.array(point, float), np.asarray(frame)
-    back = conjugate(bodies.quaternion[body])
-    return rotate(back, np.asarray(point) - bodies.position[body]), multiply(back, frame)
-
-
-def _size(joint, bodies):
-    """A length of the joint's bodies, m: the largest radius of gyration of those that can move."""
-    size = 0.0
-    for body in (joint.body_a, joint.body_b):
-        if body is not None and bodies.status[body] == MOVABLE:
-            inverse = bodies.inverse_mass[body]
-            size = max(size, math.sqrt(inverse[0] / inverse[1:].min()))
-    return size
-
-
-def _offsets(joint):
-    """d, in the frame of a at the start."""
-    point_b = joint.point if joint.point_b is None else joint.point_b
-    return to_matrix(between((0, 0, 1), joint.axis)).T @ (np.asarray(point_b) - joint.point)
-
-
-def _start_lengths(joint):
-    """Gauges that need not be zero at the start, by number: along the axis, and the distance."""
-    d = _offsets(joint)
-    return {OFFSET_Z: float(d[2]), DISTANCE: float(np.linalg.norm(d))}
-
-
-def _length(joint, gauge, lengths):
-    """What a held gauge is held at."""
-    if gauge != DISTANCE:
-        return 0.0
-    return lengths[DISTANCE] if joint.length is None else joint.length
-
-
-def _check_meeting(joint, anchor, size):
-    """What the joint holds must hold at the start."""
-    d, reach = _offsets(joint), size + max(float(np.linalg.norm(anchor[0])), float(np.linalg.norm(anchor[1])))
-    advice = "place the bodies so that they meet, or use add_joint(..., assemble=True) to have them closed"
-    apart = np.linalg.norm([d[g] for g in joint.HOLDS if g in POINT] or [0.0])
-    if isinstance(joint, Distance) and joint.length is not None:
-        off = float(np.linalg.norm(d)) - joint.length
-        if abs(off) > MEETING * reach:
-            now = f"its points are {np.linalg.norm(d):g} m apart, not its length {joint.length:g} m"
-            raise ValueError(f"{joint.describe()}: {now}; {advice}")
-    if apart > MEETING * reach:
-        raise ValueError(f"{joint.describe()}: its points are {apart:g} m apart at the start; {advice}")
-    axis_b = np.asarray(joint.axis if joint.axis_b is None else joint.axis_b)
-    a = to_matrix(between((0, 0, 1), joint.axis))
-    b = to_matrix(multiply(between(joint.axis, axis_b), between((0, 0, 1), joint.axis)))
-    tilt = max((abs(float(a[:, (g - DOT) // 3] @ b[:, (g - DOT) % 3])) for g in joint.HOLDS if DOT <= g < DISTANCE), default=0.0)
-    if tilt > MEETING:
-        angle = math.degrees(math.asin(min(tilt, 1.0)))
-        wanted = "at right angles" if isinstance(joint, Universal) else "parallel"
-        raise ValueError(f"{joint.describe()}: its axes are {angle:g} degrees from {wanted} at the start; {advice}")
-
-
-def _check_start(joint, drive, lengths, name):
-    """Limits must allow the start."""
-    if drive.limits is None:
-        return
-    start = drive.start + lengths.get(drive.gauge, 0.0)
-    if not drive.limits.lower - 1e-9 <= start <= drive.limits.upper + 1e-9:
-        raise ValueError(
-            f"{joint.describe()}: it starts at {start:g}, outside its {name} {drive.limits.lower:g} to {drive.limits.upper:g}; "
-            "place the bodies within them, or say with start= where it is"
         )
 
 
