@@ -10,6 +10,8 @@ import numbers
 from dataclasses import dataclass, fields
 
 import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
 
 from gravel import anchoring
 from gravel.cpu import laws
@@ -349,9 +351,18 @@ class Mechanism:
         impulse, held = np.zeros(len(counts)), np.zeros(len(counts), np.uint8)
         return JointStage(anchors, make_members(body), row_laws, rows, coordinates, movable, directly, impulse, held)
 
-    def joins(self, bodies):
-        """Whether any of the bodies has a joint."""
-        return not set(bodies).isdisjoint(self.joint_values["body_a"] + self.joint_values["body_b"])
+    def connected(self, joints, without):
+        """Mask of the joints that are connected with some, by way of bodies that can move; none that connects with a body ``without``."""
+        anchors, members = self.stage.anchors, self.stage.members
+        rows, n = self.stage.laws, len(self)
+        links = [(j, n + m) for side in (anchors.member_a, anchors.member_b) for j, m in enumerate(side.tolist()) if m >= 0]
+        links += [pair for k in range(len(rows.owner)) for pair in ((rows.owner[k], rows.joint[k]), (rows.owner[k], rows.joint_2[k]))]
+        moving = [(a, b) for a, b in links if b >= 0 and (b < n or members.status[b - n] == MOVABLE)]
+        graph = scipy.sparse.coo_matrix((np.ones(len(moving)), np.array(moving, int).reshape(-1, 2).T), shape=(n + len(members.body),) * 2)
+        _, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
+        driven = {label[j] for j, m in links if m >= n and int(members.body[m - n]) in without}
+        wanted = {label[j] for j in joints} - driven
+        return np.isin(label[:n], list(wanted))
 
     def release_bodies(self, bodies):
         """Joints of bodies that are taken out, and gears on those joints, are out of force."""

@@ -152,7 +152,7 @@ class Simulation:
         self.mechanism.solve_directly = joints == "direct"
         if self.mechanism.open:
             self.mechanism.assemble(self.bodies)
-        self._align()
+        self._align(range(len(self.mechanism)))
         self.steps = 0
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self.compiling = False  # whether the first step had to compile kernels
@@ -274,11 +274,13 @@ class Simulation:
             self.engine.joints = stage
             self._part()
 
-    def _align(self):
-        """Velocities that the joints do not allow are taken out, unless a joint hangs on a body with a motion of its own."""
-        if len(self.mechanism) and not self.mechanism.joins(self.motions):
-            self.mechanism.prepare(self.bodies, self.midpoint).align(self.bodies)
-            self.mechanism.stage.look(self.bodies)
+    def _align(self, joints):
+        """Velocities that these joints, and those connected with them, do not allow are taken out, unless they hang on a body with a
+        motion of its own, whose velocity only the step knows."""
+        if len(self.mechanism):
+            stage = self.mechanism.prepare(self.bodies, self.midpoint)
+            stage.align(self.bodies, self.mechanism.connected(joints, self.motions))
+            stage.look(self.bodies)
 
     def _part(self):
         """Bodies that are joined may not touch, unless their joint allows it or is broken."""
@@ -446,7 +448,7 @@ class Simulation:
         """Join two bodies as they lie now; returns the joint's id."""
         self.mechanism.keep()
         joint = self.mechanism.add(joint, self.bodies)
-        self._align()
+        self._align([joint])
         self._rules = None
         return joint
 

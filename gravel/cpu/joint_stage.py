@@ -79,18 +79,21 @@ class JointStage:
             bodies.position[body] += shift[:3]
             bodies.quaternion[body] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[body])
 
-    def align(self, bodies):
-        """Velocities that the joints do not allow are taken out, as by a blow; velocities that they allow stay to the bit."""
+    def align(self, bodies, joints):
+        """Velocities that some of the joints (a mask) do not allow are taken out, as by a blow; where all fit, not a bit changes."""
         velocity = np.concatenate([bodies.velocity, np.zeros((1, 8), bodies.velocity.dtype)])
+        impulse = self.block.impulse.copy()
         self.gather(bodies, 0.0)
         self._prepare_held(len(bodies.position), velocity)
         self.rows.bias[:] = 0.0
-        held = self.laws.role == laws.HOLD
+        held = (self.laws.role == laws.HOLD) & joints[self.laws.owner]
+        self.rows.lower[~held] = self.rows.upper[~held] = 0.0
+        self.block.renew(False)
         if np.abs(self.measured.rate[held]).max(initial=0.0) > ALIGNED * max(1.0, np.abs(velocity).max()):
             for _ in range(2 if self.block.system is not None else BLOWS):
                 self.block.sweep(velocity.reshape(-1))
             bodies.velocity[:] = velocity[:-1]
-        self.block.impulse[:] = 0.0
+        self.block.impulse[:] = impulse
 
     def _prepare_held(self, n, velocity):
         """Rows of what the joints hold, between bodies in the order of their ids; no drive acts."""

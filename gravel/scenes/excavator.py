@@ -16,20 +16,21 @@ from gravel.scenes.setup import Check, Setup, box_walls, joints_check, staggered
 from gravel.shapes import Box, Plane, Sphere
 
 BODIES, FEWEST = 3000, 200
-BED, DEPTH = (1.0, 0.7), 0.5  # half length and width of the sand, its depth, m
-FOOT = np.array([-2.4, 0.9])  # of the boom, x and z, m
+BED, DEPTH = (1.2, 0.7), 0.5  # half length and width of the sand, its depth, m
+FOOT = np.array([-2.1, 1.04])  # of the boom, x and z, m
 BOOM, STICK = 1.9, 1.2
 BUCKET = (0.25, 0.3, 0.02)  # half length, half width, half thickness of its plates
 TIME = 5.0
+SAND, ARM, WALLS, SHOVEL = range(4)  # collision groups
 # of the cycle: time, s, and the angles of boom and stick against the horizontal and of the bucket, degrees
 CYCLE = np.array(
     [
-        (0.0, 40, -55, -90),
-        (0.8, 22, -50, -75),
-        (1.6, 4, -58, -70),
-        (3.0, 4, -108, -140),
-        (3.6, 10, -112, -178),
-        (5.0, 40, -100, -185),
+        (0.0, 35, -30, -60),
+        (1.0, 27, -40, -75),
+        (1.8, 15, -40, -80),
+        (3.2, 27.6, -75, -140),
+        (3.9, 30, -78, -180),
+        (5.0, 45, -70, -182),
     ]
 )
 
@@ -67,11 +68,11 @@ def crowd_ends(time):
 
 
 def bucket_shape():
-    """Floor, back and two sides; its own x points from the pin to the cutting edge."""
+    """Floor, back and two sides; its own x points from the pin to the cutting edge, its z to the floor: it digs towards the machine."""
     length, width, thick = BUCKET
-    floor = (Box((length, width, thick)), (length, 0, -0.22))
-    back = (Box((thick, width, 0.16)), (0, 0, -0.08))
-    sides = [(Box((length, thick, 0.11)), (length, sign * width, -0.11)) for sign in (-1, 1)]
+    floor = (Box((length, width, thick)), (length, 0, 0.22))
+    back = (Box((thick, width, 0.16)), (0, 0, 0.08))
+    sides = [(Box((length, thick, 0.11)), (length, sign * width, 0.11)) for sign in (-1, 1)]
     return Compound([floor, back, *sides])
 
 
@@ -88,7 +89,7 @@ def add_bar(scene, start, end, thick, mass, steel, y=0.0):
     along = np.asarray(end) - start
     shape = Box((0.5 * np.linalg.norm(along), thick, thick))
     middle = at(0.5 * (np.asarray(start) + end), y)
-    return scene.add_body(shape, middle, steel, quaternion=tilt(np.arctan2(along[1], along[0])), mass=mass, group=1)
+    return scene.add_body(shape, middle, steel, quaternion=tilt(np.arctan2(along[1], along[0])), mass=mass, group=ARM)
 
 
 def pin(scene, a, b, point, **options):
@@ -101,7 +102,7 @@ def add_cylinder(scene, base, load, ends, limit, steel, y):
     start, end = ends(0.0)
     middle, length = 0.5 * (start + end), lambda time: float(np.linalg.norm(np.subtract(*ends(time))))
     barrel = add_bar(scene, start, middle, 0.05, 15.0, steel, y)
-    rod = add_bar(scene, middle, end, 0.03, 10.0, steel, y)
+    rod = add_bar(scene, start + 0.3 * (end - start), end, 0.03, 10.0, steel, y)
     pin(scene, base, barrel, start)
     pin(scene, rod, load, end)
     along = (end - start) / np.linalg.norm(end - start)
@@ -113,10 +114,11 @@ def build(bodies, seed):
     rng = np.random.default_rng(seed)
     sand, steel = Material(density=1800, friction=0.6, rolling_friction=0.002), Material(density=7800, friction=0.4)
     scene = Scene()
-    scene.ignore(1, 1)  # arm, cylinders and bucket pass through each other where their pins hold them
+    for other in (SAND, ARM, WALLS, SHOVEL):  # only the bucket touches the sand: grains would be crushed between it and the stick
+        scene.ignore(ARM, other)
+    scene.ignore(SHOVEL, WALLS)  # the machine stands behind the wall
     scene.add_body(Plane(), material=sand, fixed=True)
-    scene.ignore(1, 2)  # the machine stands behind the wall
-    box_walls(scene, *BED, sand, group=2)
+    box_walls(scene, *BED, sand, group=WALLS)
     radius = 0.485 * (4 * BED[0] * BED[1] * DEPTH / bodies) ** (1 / 3)
     places = staggered(bodies, *BED[:2], radius, rng)
     grains = scene.add_bodies(Sphere(radius * rng.uniform(0.8, 1.0, bodies)), places, sand)
@@ -124,7 +126,7 @@ def build(bodies, seed):
     boom = add_bar(scene, FOOT, elbow, 0.1, 250.0, steel)
     stick = add_bar(scene, elbow, wrist, 0.08, 120.0, steel)
     bucket_angle = angles_at(0.0)[2]
-    bucket = scene.add_body(bucket_shape(), at(wrist), steel, quaternion=tilt(bucket_angle), mass=60.0, group=1)
+    bucket = scene.add_body(bucket_shape(), at(wrist), steel, quaternion=tilt(bucket_angle), mass=60.0, group=SHOVEL)
     pin(scene, None, boom, FOOT)
     pin(scene, boom, stick, elbow)
     curl = lambda time: float(angles_at(time)[2] - angles_at(time)[1])  # noqa: E731
