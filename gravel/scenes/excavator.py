@@ -17,7 +17,7 @@ from gravel.shapes import Box, Plane, Sphere
 
 BODIES, FEWEST = 3000, 200
 BED, DEPTH = (1.2, 0.7), 0.5  # half length and width of the sand, its depth, m
-FOOT = np.array([-2.1, 1.04])  # of the boom, x and z, m
+FOOT = np.array([-2.1, 0.98])  # of the boom, x and z, m
 BOOM, STICK = 1.9, 1.2
 BUCKET = (0.25, 0.3, 0.02)  # half length, half width, half thickness of its plates
 TIME = 5.0
