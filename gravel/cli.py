@@ -1,4 +1,4 @@
-"""The command line: gravel run, scenes, picture, plot, bench, info."""
+"""The command line: gravel run, scenes, robot, picture, plot, bench, info."""
 
 import pathlib
 import platform
@@ -98,7 +98,7 @@ def run(
     setup = scenes.build(scene, bodies, seed)
     checks.choice("solver", solver, tuple(SOLVERS))
     if resume:
-        simulation = Simulation.load(resume, threads)
+        simulation = Simulation.load(resume, threads, laws=setup.scene.mechanism.function_laws())
         if simulation.bodies.count < len(setup.scene):
             raise ValueError(f"{resume} holds {simulation.bodies.count} bodies, too few for this scene; give the same --bodies and --seed")
     else:
@@ -131,18 +131,55 @@ def finish(scene, simulation, setup, report, output, with_picture, until):
             failed |= not check.passed
             click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
     if with_picture:
-        try:
-            from gravel.view.picture import picture
-
-            click.echo(f"picture {picture(output, output.with_suffix('.png'))}")
-        except RuntimeError as error:
-            click.echo(f"no picture: {error}")
+        draw(output)
     click.echo(
         f"wrote {output}: {report.contacts} contacts, worst residual {report.residual:.3g} m/s, "
         f"worst penetration {report.max_penetration:.3g} m" + (f", joints open by {report.joint_violation:.2g} m at most" if joints else "")
     )
     if failed:
         sys.exit(3)
+
+
+@main.command()
+@click.argument("file")
+@click.option("--base", default="floating", show_default=True, help="floating or fixed: the root link of a URDF file.")
+@click.option("--hold", type=float, help="Stiffness of a servo on every joint that keeps its start, N m/rad or N/m (default: none).")
+@click.option("--damping", type=float, help="Damping of these servos, N m s/rad or N s/m (default: 0.05 s times the stiffness).")
+@click.option("--time", "duration", type=float, default=1.0, show_default=True, help="Simulated time in s; 0: only tell what was read.")
+@click.option("--dt", type=float, default=1e-3, show_default=True, help="Step in s.")
+@click.option("--output", "-o", help="Result file (default: FILE's name with .vtkhdf, in this folder).")
+@click.option("--picture/--no-picture", default=True, help="Whether to leave a PNG of the last frame beside the result.")
+def robot(file, base, hold, damping, duration, dt, output, picture):
+    """Read a robot from a URDF FILE, or from MJCF (.xml), put it on a floor and let it go.
+
+    Prints its links and joints, and what was simplified or left out."""
+    from gravel.robot_trial import describe, on_a_floor
+
+    damping = 0.05 * hold if hold and damping is None else damping or 0.0
+    scene, made = on_a_floor(file, base, hold, damping)
+    for line in describe(scene, made):
+        click.echo(line)
+    if duration <= 0:
+        return
+    simulation = Simulation(scene, dt, precision="double")
+    result = pathlib.Path(output or f"{pathlib.Path(file).stem}.vtkhdf")
+    start = simulation.positions[simulation.movable].mean(axis=0)
+    report = simulation.run(duration, result)
+    moved = simulation.positions[simulation.movable].mean(axis=0) - start
+    click.echo(f"{report.steps} steps in {report.seconds:.1f} s; its bodies moved by ({', '.join(f'{x:.3f}' for x in moved)}) m on average")
+    if picture:
+        draw(result)
+    click.echo(f"wrote {result}: {report.contacts} contacts, joints open by {report.joint_violation:.2g} m at most")
+
+
+def draw(result):
+    """A picture of the last frame, where the extra for it is installed."""
+    try:
+        from gravel.view.picture import picture
+
+        click.echo(f"picture {picture(result, result.with_suffix('.png'))}")
+    except RuntimeError as error:
+        click.echo(f"no picture: {error}")
 
 
 @main.command()

@@ -283,6 +283,13 @@ class Mechanism:
                 )
             self.functions[row] = fitting[taken]
 
+    def function_laws(self):
+        """Joint -> its motors and springs that are Python functions, as ``from_arrays`` wants them."""
+        given = {}
+        for row in sorted(self.functions):
+            given.setdefault(self.row_values["owner"][row], []).append(self.functions[row])
+        return given
+
     def _rows_now(self):
         """The rows' values with what functions last gave."""
         return self.row_values if self.stage is None else {name: getattr(self.stage.laws, name) for name in ROW_FIELDS}

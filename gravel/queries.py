@@ -65,6 +65,11 @@ def bodies_in_box(bodies, geometries, low, high):
     return np.flatnonzero(inside)
 
 
+def bounding_boxes(bodies, geometries):
+    """(N, 3) lower and (N, 3) upper corners of the bodies' boxes along the axes, m; planes are endless."""
+    return _boxes(bodies, library_of(geometries))
+
+
 def _rays(origins, directions):
     """Checked origins and directions of unit length, one row per ray."""
     shapes = [(3,) if np.ndim(value) == 1 else (None, 3) for value in (origins, directions)]

@@ -1,7 +1,8 @@
 """A picture of one frame: every body with its surface, coloured by material, speed or radius; off screen by PyVista.
 
 Bodies that forces move are coloured. The others (ground, walls, drums, hoppers) are drawn in a quiet colour: translucent if
-they stand between the camera and more than HIDES of the moving bodies' centres, so that one sees what they hold; else solid.
+they stand between the camera and more than HIDES of the moving bodies' centres, so that one sees what they hold; else solid. Large
+bodies of a machine that hold grains (a sieve's box) are drawn like walls.
 """
 
 import contextlib
@@ -17,6 +18,8 @@ from gravel.view.surfaces import COARSEST, TRIANGLES, groups_of, merge, place
 ROUND_BALLS = 20000  # more balls than this are drawn as shaded points
 EDGES = 12  # pixels of radius: of bodies that look smaller, edges are not drawn
 HIDES, RAYS = 0.15, 300  # what hides more than this share of the moving bodies (of so many of them) is translucent
+LARGE = 4.0  # times the median radius: bodies of a machine among grains, which the camera does not overlook
+FEW = 200  # of so many bodies none counts as strayed
 COLOURS = ("material", "speed", "radius")
 MATERIALS = ("#66c2a5", "#fc8d62", "#8da0cb", "#e78ac3", "#a6d854", "#ffd92f", "#e5c494")  # of material k: number k modulo 7
 QUIET, SHEER, LINE = "#cfc9bd", "#9fb3c8", "#404040"  # solid and translucent walls, edges
@@ -37,10 +40,11 @@ def picture(result, output, frame=-1, colour="material", size=(1200, 900)):
         moving, others = np.flatnonzero(data["movable"] == 1), np.flatnonzero(data["movable"] == 0)
         values, look = _colours(pv, data, colour, moving)
         _aim(plotter, data, moving, others)
+        title = f"t = {data['time']:.3f} s, {len(moving)} bodies"
+        moving, others = _with_holders(pv, plotter, data, moving, others)
         mapper = _add_moving(pv, plotter, data, moving, values, look)
         _add_others(pv, plotter, data, moving, others)
         plotter.reset_camera_clipping_range()
-        title = f"t = {data['time']:.3f} s, {len(moving)} bodies"
         plotter.add_text(title, position="upper_left", font_size=11, color="black")
         if colour != "material" and mapper:
             words = {"speed": "speed, m/s\n", "radius": "radius, m\n"}[colour]
@@ -104,6 +108,22 @@ def _add_points(pv, plotter, data, bodies, values, look):
     actor.mapper.SetScaleArray("radius")
     actor.mapper.scale_factor = 1.0
     return actor.mapper
+
+
+def _with_holders(pv, plotter, data, moving, others):
+    """(moving, others), where large moving bodies that hide the rest count among the others."""
+    large = _large(data, moving)
+    if not large.any() or large.all():
+        return moving, others
+    surface = merge(groups_of(data, moving[large]), data)
+    holders = _hiding(pv, surface, data["position"][moving[~large]], np.array(plotter.camera.position))
+    return np.setdiff1d(moving, holders), np.union1d(others, holders)
+
+
+def _large(data, bodies):
+    """Which bodies are far larger than most."""
+    radius = data["radius"][bodies]
+    return radius > LARGE * np.median(radius) if len(bodies) else np.zeros(0, bool)
 
 
 # --- bodies that nothing moves or that follow a motion
@@ -172,8 +192,8 @@ def _aim(plotter, data, moving, others):
         return
     places, radius = data["position"][bodies].astype(float), data["radius"][bodies, None]
     low, high = np.quantile(places, 0.005, axis=0), np.quantile(places, 0.995, axis=0)
-    kept = ((places >= low) & (places <= high)).all(axis=1)
-    if not kept.any():
+    kept = ((places >= low) & (places <= high)).all(axis=1) | _large(data, bodies)
+    if not kept.any() or len(bodies) < FEW:
         kept[:] = True
     radius = radius[kept]
     low, high = (places[kept] - radius).min(axis=0), (places[kept] + radius).max(axis=0)

@@ -1,0 +1,47 @@
+"""A robot on a floor, to see what an importer made of its file: what ``gravel robot`` does."""
+
+import pathlib
+
+import numpy as np
+
+from gravel.drives import PositionMotor
+from gravel.io.mjcf import load_mjcf
+from gravel.io.urdf import load_urdf
+from gravel.queries import bounding_boxes
+from gravel.scene import Scene
+from gravel.shapes import PLANE, Plane
+
+CLEARANCE = 1e-3  # m between the lowest point and the floor, at the start
+
+
+def on_a_floor(path, base="floating", stiffness=None, damping=0.0):
+    """(scene, robot): the robot of a URDF file, or of an MJCF file (.xml), just above a floor, unless the file has one of its own or its
+    base is fixed. ``stiffness``: servos on all hinges and slides that keep them where they start."""
+    is_urdf = pathlib.Path(path).suffix != ".xml"
+    load = (lambda scene, **options: load_urdf(scene, path, base=base, **options)) if is_urdf else (lambda s, **o: load_mjcf(s, path, **o))
+    trial = Scene()
+    robot = load(trial)
+    options = {} if stiffness is None else {"motors": _servos(trial, robot, stiffness, damping)}
+    scene = Scene()
+    if not (trial.bodies.shape == PLANE).any() and base == "floating":
+        scene.add_body(Plane(), fixed=True)
+        options["position"] = (0, 0, CLEARANCE - float(bounding_boxes(trial.bodies, trial.geometries)[0][:, 2].min()))
+    return scene, load(scene, **options)
+
+
+def _servos(scene, robot, stiffness, damping):
+    """name -> a servo that keeps the joint's start, for joints that have one coordinate."""
+    starts = {joint: start for joint, _, start, _ in scene.mechanism.coordinates}
+    return {
+        name: PositionMotor(starts[joint], stiffness=stiffness, damping=damping) for name, joint in robot.joints.items() if joint in starts
+    }
+
+
+def describe(scene, robot):
+    """What there is of the robot, line by line."""
+    mass = np.sum(1 / scene.bodies.inverse_mass[sorted({b for b in robot.links.values() if scene.bodies.inverse_mass[b, 0] > 0}), 0])
+    yield f"{robot.name}: {len(robot.links)} links in {len(set(robot.links.values()))} bodies, {mass:.3f} kg, {len(robot.joints)} joints"
+    for name, joint in robot.joints.items():
+        yield f"  {name}: {scene.mechanism.names[joint]}"
+    for message in robot.messages:
+        yield f"note: {message}"
