@@ -850,3 +850,22 @@ def test_heavy_crate_on_a_light_chain(precision, most):
     assert np.abs(sim.positions[crate] - (0, 0, -2.5)).max() < 1e-3
     assert np.abs(sim.positions[balls, 2] + 1.9).max() < 0.005
     assert near(sim.joints.force[chain[0]], (0, 0, (1000 + 10 + 30) * G), 1e-3 * 1040 * G)
+
+
+def test_a_refused_step_leaves_the_joints_as_they_were():
+    """After a step that was refused, the simulation goes on as if it had not been tried."""
+    scene = gv.Scene()
+    rod = scene.add_body(gv.Box((0.5, 0.05, 0.05)), (0.5, 0, 0))
+    hinge = scene.add_joint(gv.Revolute(None, rod, point=(0, 0, 0), axis=(0, 1, 0), motor=gv.ForceMotor(0.0)))
+    tried, plain = (gv.Simulation(scene, 1e-3, precision="double") for _ in range(2))
+    for simulation in (tried, plain):
+        simulation.run(0.05)
+    tried.set_motor(hinge, gv.ForceMotor(1e300))
+    with pytest.raises(gv.SimulationError, match=f"body {rod}"):
+        for _ in range(3):
+            tried.step()
+    tried.set_motor(hinge, gv.ForceMotor(0.0))
+    for simulation in (tried, plain):
+        simulation.run(0.1)
+    assert tried.state_hash() == plain.state_hash()
+    assert np.array_equal(tried.joints.force, plain.joints.force)

@@ -415,6 +415,8 @@ class Engine:
                 for name in ("position", "quaternion", "velocity"):
                     getattr(self.table, name)[:] = getattr(self.bodies, name)
             self.remember()
+        elif self.joints is not None:
+            self.joints.block.take_back()
         return fault, sum(energies.tolist())
 
     def remember(self):

@@ -17,11 +17,16 @@ class JointBlock:
 
     def renew(self, warm):
         """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
+        self.before = self.impulse.copy()
         if not warm:
             self.impulse[:] = 0.0
         direct.begin_rows(self.rows, self.held, self.impulse)
         if self.system is not None:
             self.system.state[0] = 0
+
+    def take_back(self):
+        """The impulses before ``renew``, after a step that was refused."""
+        self.impulse[:] = self.before
 
     @property
     def count(self):
