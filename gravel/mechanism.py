@@ -360,16 +360,25 @@ class Mechanism:
 
     def connected(self, joints, without):
         """Mask of the joints that are connected with some, by way of bodies that can move; none that connects with a body ``without``."""
-        anchors, members = self.stage.anchors, self.stage.members
-        rows, n = self.stage.laws, len(self)
-        links = [(j, n + m) for side in (anchors.member_a, anchors.member_b) for j, m in enumerate(side.tolist()) if m >= 0]
-        links += [pair for k in range(len(rows.owner)) for pair in ((rows.owner[k], rows.joint[k]), (rows.owner[k], rows.joint_2[k]))]
-        moving = [(a, b) for a, b in links if b >= 0 and (b < n or members.status[b - n] == MOVABLE)]
-        graph = scipy.sparse.coo_matrix((np.ones(len(moving)), np.array(moving, int).reshape(-1, 2).T), shape=(n + len(members.body),) * 2)
+        members, label, _ = self.stage.members, *self._labels()
+        sides = self.stage.anchors.member_a, self.stage.anchors.member_b
+        driven = {label[j] for side in sides for j, m in enumerate(side) if m >= 0 and int(members.body[m]) in without}
+        return np.isin(label, list({label[j] for j in joints} - driven))
+
+    def machine_of_bodies(self):
+        """Body -> number of the machine it belongs to: bodies that joints connect, by way of bodies that can move."""
+        members, (_, label) = self.stage.members, self._labels()
+        return {int(body): int(k) for body, k, status in zip(members.body, label, members.status) if status == MOVABLE}
+
+    def _labels(self):
+        """Numbers of connected parts, for the joints and for the members."""
+        anchors, members, rows, n = self.stage.anchors, self.stage.members, self.stage.laws, len(self)
+        links = [(j, n + m) for side in (anchors.member_a, anchors.member_b) for j, m in enumerate(side) if m >= 0]
+        links = [(j, m) for j, m in links if members.status[m - n] == MOVABLE]
+        links += [(owner, j) for side in (rows.joint, rows.joint_2) for owner, j in zip(rows.owner, side) if j >= 0]
+        graph = scipy.sparse.coo_matrix((np.ones(len(links)), np.array(links, int).reshape(-1, 2).T), shape=(n + len(members.body),) * 2)
         _, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
-        driven = {label[j] for j, m in links if m >= n and int(members.body[m - n]) in without}
-        wanted = {label[j] for j in joints} - driven
-        return np.isin(label[:n], list(wanted))
+        return label[:n], label[n:]
 
     def release_bodies(self, bodies):
         """Joints of bodies that are taken out, and gears on those joints, are out of force."""

@@ -7,6 +7,7 @@ name. ``run`` repeats it and calls observers around it, never inside.
 import hashlib
 import math
 import time as clock_module
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +31,7 @@ from gravel.solvers import GaussSeidel, Solver
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED
 
 PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf}
+OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
 
 
@@ -196,6 +198,8 @@ class Simulation:
         violation, broken = self._report_joints()
         self.steps += 1
         self._refused = False
+        if self.steps == 1:
+            self._warn_of_overlaps()
         lap("positions")
         self.report = StepReport(
             self.steps,
@@ -281,6 +285,21 @@ class Simulation:
             stage = self.mechanism.prepare(self.bodies, self.midpoint)
             stage.align(self.bodies, self.mechanism.connected(joints, self.motions))
             stage.look(self.bodies)
+
+    def _warn_of_overlaps(self):
+        """Bodies of one machine that overlap at the start, and that its joints may keep from parting."""
+        if not len(self.mechanism) or self.engine.penetration == 0.0:
+            return
+        machine, table = self.mechanism.machine_of_bodies(), ContactTable.of_step(self.engine)
+        for a, b, gap in zip(table.body_a.tolist(), table.body_b.tolist(), table.gap.tolist()):
+            size = min(self.bodies.extent[a, 3], self.bodies.extent[b, 3])
+            if gap < -OVERLAP * size and machine.get(a, -1) == machine.get(b, -2):
+                warnings.warn(
+                    f"bodies {a} and {b} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
+                    f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
+                    stacklevel=3,
+                )
+                return
 
     def _part(self):
         """Bodies that are joined may not touch, unless their joint allows it or is broken."""

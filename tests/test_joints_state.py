@@ -1,5 +1,7 @@
 """Mechanisms as part of a simulation: same bits, checkpoints, joints that come and go, carriers, and every solver."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -869,3 +871,24 @@ def test_a_refused_step_leaves_the_joints_as_they_were():
         simulation.run(0.1)
     assert tried.state_hash() == plain.state_hash()
     assert np.array_equal(tried.joints.force, plain.joints.force)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_wheels_of_one_machine_that_overlap_are_told(apart):
+    """Two wheels on one frame whose axles are too near: their contact cannot be resolved, so the user is told, once."""
+    scene = gv.Scene()
+    frame = scene.add_body(gv.Box((0.5, 0.05, 0.05)), (0, 0, 1.5))
+    wheels = [scene.add_body(gv.Sphere(0.3), (x, 0, 1)) for x in (-0.28, 0.28)]
+    for wheel, x in zip(wheels, (-0.28, 0.28)):
+        scene.add_joint(gv.Revolute(frame, wheel, point=(x, 0, 1), axis=(0, 1, 0)))
+    if apart:
+        scene.ignore_pair(*wheels)
+    simulation = gv.Simulation(scene, 1e-3)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            simulation.step()
+    told = [str(w.message) for w in told if "one machine" in str(w.message)]
+    assert len(told) == (0 if apart else 1)
+    if told:
+        assert f"bodies {wheels[0]} and {wheels[1]}" in told[0] and "0.04 m" in told[0] and "ignore_pair" in told[0]
