@@ -355,8 +355,7 @@ class Mechanism:
         coordinates = np.ascontiguousarray(order[:, 0]), np.ascontiguousarray(order[:, 1])
         movable = bodies.status[body] == MOVABLE
         rows = make_rows(counts, members)
-        impulse, held = np.zeros(len(counts)), np.zeros(len(counts), np.uint8)
-        return JointStage(anchors, make_members(body), row_laws, rows, coordinates, movable, directly, impulse, held)
+        return JointStage(anchors, make_members(body), row_laws, rows, coordinates, movable, directly)
 
     def connected(self, joints, without):
         """Mask of the joints that are connected with some, by way of bodies that can move; none that connects with a body ``without``."""

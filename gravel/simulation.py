@@ -169,6 +169,7 @@ class Simulation:
         if self.report is None:
             self.compiling = compile_ahead(self)
         engine, seconds = self.engine, {}
+        self._refused = True  # until the step is taken
         lap = _Lap(seconds)
         engine.place(self.bodies, self.rules)
         self._prescribe()
@@ -322,7 +323,6 @@ class Simulation:
 
     def _refuse_fault(self, body):
         if body >= 0:
-            self._refused = True
             where = ", ".join(f"{x:g}" for x in self.bodies.position[body])
             raise SimulationError(
                 f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds "

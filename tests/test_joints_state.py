@@ -892,3 +892,24 @@ def test_wheels_of_one_machine_that_overlap_are_told(apart):
     assert len(told) == (0 if apart else 1)
     if told:
         assert f"bodies {wheels[0]} and {wheels[1]}" in told[0] and "0.04 m" in told[0] and "ignore_pair" in told[0]
+
+
+def test_a_motor_that_fails_in_a_step_leaves_the_last_good_state():
+    """An error of the user's function in the middle of a step: the state stays, contacts are not half new, and it can go on."""
+    scene, trouble = gv.Scene(), []
+    scene.add_body(gv.Plane(), fixed=True)
+    box = scene.add_body(gv.Box((0.1, 0.1, 0.1)), (0, 0, 0.1))
+    speed = lambda time: float("nan") if trouble else 0.0  # noqa: E731
+    scene.add_joint(gv.Prismatic(None, box, point=(0, 0, 0.1), axis=(1, 0, 0), motor=gv.SpeedMotor(speed)))
+    tried, plain = (gv.Simulation(scene, 1e-3, precision="double") for _ in range(2))
+    for simulation in (tried, plain):
+        simulation.run(0.01)
+    trouble.append(True)
+    with pytest.raises(ValueError, match="joint 0"):
+        tried.step()
+    with pytest.raises(gv.SimulationError, match="contacts are not known"):
+        _ = tried.contacts
+    trouble.clear()
+    for simulation in (tried, plain):
+        simulation.run(0.02)
+    assert tried.state_hash() == plain.state_hash() and len(tried.contacts) > 0

@@ -16,7 +16,7 @@ from gravel.cpu.joint_block import JointBlock
 from gravel.cpu.joint_rows import NO_ROWS
 
 kernel = functools.cache(kernels.make_kernel)
-NO_JOINTS = JointBlock(NO_ROWS, np.empty(0))
+NO_JOINTS = JointBlock(NO_ROWS)
 
 
 class BlockProblem:

@@ -89,9 +89,8 @@ def block_problem_from_arrays(p, coulomb):
     )
     blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), block_start, tile_order[:run], colour_start[: colours + 1])
     unknowns = Unknowns(np.zeros(number * 3 * WIDTH, real), np.empty(0, real), velocity.reshape(-1), inertia.reshape(-1))
-    joints = _joint_rows(p)
     return ArrayProblem(
-        blocks, unknowns, Scalars(coulomb, 1.0, 0.0, 0.0), n, JointBlock(joints, np.zeros(len(joints.eta))), slot=slot, bodies=bodies
+        blocks, unknowns, Scalars(coulomb, 1.0, 0.0, 0.0), n, JointBlock(_joint_rows(p)), slot=slot, bodies=bodies
     )
 
 

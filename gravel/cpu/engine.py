@@ -415,8 +415,6 @@ class Engine:
                 for name in ("position", "quaternion", "velocity"):
                     getattr(self.table, name)[:] = getattr(self.bodies, name)
             self.remember()
-        elif self.joints is not None:
-            self.joints.block.take_back()
         return fault, sum(energies.tolist())
 
     def remember(self):
@@ -425,6 +423,8 @@ class Engine:
         memory.number[:] = 0
         match.remember(self.tile_size, self.contacts, self.order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, memory)
         self.memory = memory
+        if self.joints is not None:
+            self.joints.block.remember()
 
     def _memory(self, contacts, bodies, rolling):
         buffer = self._buffer

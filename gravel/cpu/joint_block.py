@@ -10,23 +10,24 @@ from gravel.cpu import direct, joint_rows
 
 
 class JointBlock:
-    def __init__(self, rows, impulse, members=None, held=None, system=None):
-        self.rows, self.impulse, self.members, self.held = rows, impulse, members, held
+    def __init__(self, rows, members=None, system=None):
+        m = len(rows.eta)
+        self.rows, self.members = rows, members
         self.system = system  # None: row by row
+        self.impulse, self.held = np.zeros(m), np.zeros(m, np.uint8)
+        self.memory = np.zeros(m)  # impulses of the last step that was taken
         self.own_rows = None if system is None else rows._replace(body=rows.member)  # between members, not among all bodies
 
     def renew(self, warm):
         """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
-        self.before = self.impulse.copy()
-        if not warm:
-            self.impulse[:] = 0.0
+        self.impulse[:] = self.memory if warm else 0.0
         direct.begin_rows(self.rows, self.held, self.impulse)
         if self.system is not None:
             self.system.state[0] = 0
 
-    def take_back(self):
-        """The impulses before ``renew``, after a step that was refused."""
-        self.impulse[:] = self.before
+    def remember(self):
+        """The step is taken: the next one starts from its impulses."""
+        self.memory[:] = self.impulse
 
     @property
     def count(self):

@@ -16,17 +16,17 @@ BLOWS = 1000  # passes over the rows that take the rest out, where they are solv
 
 
 class JointStage:
-    def __init__(self, anchors, members, row_laws, rows, coordinates, movable, solve_directly, impulse, held):
+    def __init__(self, anchors, members, row_laws, rows, coordinates, movable, solve_directly):
         m, j = len(row_laws.joint), len(anchors.member_a)
         self.anchors, self.members, self.laws, self.rows = anchors, members, row_laws, rows
         self.measured = laws.Measured(*(np.zeros(m) for _ in range(4)))
         system = direct.make_system(rows, row_laws.owner, movable) if solve_directly else None
-        self.block = JointBlock(rows, impulse, members, held, system)
+        self.block = JointBlock(rows, members, system)
         self.coordinate_joint, self.coordinate_gauge = coordinates
         self.coordinate, self.rate = np.zeros(len(coordinates[0])), np.zeros(len(coordinates[0]))
         self.force, self.torque, self.motor, self.violation = np.zeros((j, 3)), np.zeros((j, 3)), np.zeros((j, 2)), np.zeros(j)
         # what the next stage takes over where joints are added, and checkpoints hold: reactions tell which links are stiff
-        self.carried = {"impulse": impulse, "held": held, "force": self.force, "torque": self.torque, "motor": self.motor}
+        self.carried = {"impulse": self.block.memory, "force": self.force, "torque": self.torque, "motor": self.motor}
         self.kicked = bool(np.any(row_laws.role == laws.FORCE) or np.any(row_laws.role >= laws.SPRING))
 
     # --- rows
@@ -82,7 +82,6 @@ class JointStage:
     def align(self, bodies, joints):
         """Velocities that some of the joints (a mask) do not allow are taken out, as by a blow; where all fit, not a bit changes."""
         velocity = np.concatenate([bodies.velocity, np.zeros((1, 8), bodies.velocity.dtype)])
-        impulse = self.block.impulse.copy()
         self.gather(bodies, 0.0)
         self._prepare_held(len(bodies.position), velocity)
         self.rows.bias[:] = 0.0
@@ -93,7 +92,6 @@ class JointStage:
             for _ in range(2 if self.block.system is not None else BLOWS):
                 self.block.sweep(velocity.reshape(-1))
             bodies.velocity[:] = velocity[:-1]
-        self.block.impulse[:] = impulse
 
     def _prepare_held(self, n, velocity):
         """Rows of what the joints hold, between bodies in the order of their ids; no drive acts."""
