@@ -5,14 +5,13 @@
 """
 
 from gravel.batches import contact_batches, count_contacts
-from gravel.compounds import Clump, Compound
 from gravel.contacts import ContactTable, find_contacts
-from gravel.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
 from gravel.io.robots import Robot
 from gravel.io.urdf import load_urdf
-from gravel.joints import (
+from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
+from gravel.joints.kinds import (
     Bushing,
     Cylindrical,
     Distance,
@@ -30,16 +29,17 @@ from gravel.joints import (
     Spring,
     Universal,
 )
+from gravel.joints.mechanism import JointTable
 from gravel.materials import Material
-from gravel.mechanism import JointTable
 from gravel.motion import ConstantVelocity, Oscillation
-from gravel.polyhedra import ConvexHull
 from gravel.problem import ConeProblem, Solution
 from gravel.scene import Scene
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+from gravel.shapes.compounds import Clump, Compound
+from gravel.shapes.meshes import HeightField, Mesh
+from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
-from gravel.surfaces import HeightField, Mesh
 
 __version__ = "0.3.0"
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from gravel import checks, shapes
 from gravel.contacts import ContactTable, checked_threads, detection_rules
-from gravel.cpu.boxes import count_owned, lower_bound, split_bodies
+from gravel.cpu.collide.boxes import count_owned, lower_bound, split_bodies
 from gravel.cpu.engine import Engine
 from gravel.cpu.threads import use_threads
-from gravel.geometry import NONE
 from gravel.scene import unit_quaternions
+from gravel.shapes.geometry import NONE
 from gravel.state import MOVABLE, Bodies
 
 BODY_BYTES, CONTACT_BYTES, PAIR_BYTES = 700, 80, 8  # that detection holds of each, in double precision

@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from gravel import checks
-from gravel.cpu.blocks import COHESION, FRICTION, Scalars
-from gravel.cpu.bounds import Margin
+from gravel.cpu.collide.bounds import Margin
 from gravel.cpu.engine import BROAD_PHASES, ELLIPSOID_METHODS, Engine, make_rules
+from gravel.cpu.solve.blocks import COHESION, FRICTION, Scalars
 from gravel.cpu.threads import largest_thread_count, use_threads
 from gravel.materials import Material, pair_table
 from gravel.scene import Scene

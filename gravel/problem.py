@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse
 
 from gravel import checks
-from gravel.cpu.assemble import tangents
-from gravel.cpu.contact_arrays import block_problem_from_arrays
-from gravel.cpu.matrix_problem import MatrixProblem
+from gravel.cpu.solve.assemble import tangents
+from gravel.cpu.solve.contact_arrays import block_problem_from_arrays
+from gravel.cpu.solve.matrix_problem import MatrixProblem
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gravel import checks
-from gravel.cpu import bvh, rays
-from gravel.geometry import library_of
+from gravel.cpu.collide import bvh, rays
 from gravel.rotations import rotate
 from gravel.shapes import PLANE
+from gravel.shapes.geometry import library_of
 from gravel.state import REMOVED
 
 HAIR = 1e-14  # by which boxes are wider than bodies, relative: roundings must not make a ray miss what it grazes

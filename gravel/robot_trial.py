@@ -4,9 +4,9 @@ import pathlib
 
 import numpy as np
 
-from gravel.drives import PositionMotor
 from gravel.io.mjcf import load_mjcf
 from gravel.io.urdf import load_urdf
+from gravel.joints.drives import PositionMotor
 from gravel.queries import bounding_boxes
 from gravel.scene import Scene
 from gravel.shapes import PLANE, Plane

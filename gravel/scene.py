@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from gravel import checks, materials, shapes
-from gravel.geometry import add_geometry
-from gravel.mechanism import Mechanism
+from gravel.joints.mechanism import Mechanism
 from gravel.queries import bodies_in_box, cast_rays
 from gravel.rotations import multiply, rotate
+from gravel.shapes.geometry import add_geometry
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, Bodies
 
 SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHull", "Plane", "Compound", "Clump", "Mesh", "HeightField")

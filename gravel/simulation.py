@@ -15,18 +15,18 @@ import numpy as np
 from gravel import checks
 from gravel.contacts import ContactTable, checked_threads
 from gravel.cpu.ahead import start as compile_ahead
-from gravel.cpu.blocks import Scalars
-from gravel.cpu.bounds import Margin
+from gravel.cpu.collide.bounds import Margin
+from gravel.cpu.collide.exclude import make_excluded
 from gravel.cpu.engine import BROAD_PHASES, ELLIPSOID_METHODS, Engine, make_rules
-from gravel.cpu.exclude import make_excluded
+from gravel.cpu.solve.blocks import Scalars
 from gravel.cpu.threads import use_threads
-from gravel.geometry import add_geometry
-from gravel.joints import ANGLE, OFFSET_Z
+from gravel.joints.kinds import ANGLE, OFFSET_Z
 from gravel.materials import Material, pair_table
 from gravel.motion import pose_at
 from gravel.queries import bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
+from gravel.shapes.geometry import add_geometry
 from gravel.solvers import GaussSeidel, Solver
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED
 

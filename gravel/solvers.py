@@ -8,8 +8,8 @@ velocity in m/s), always computed from the impulses and velocities they return.
 from dataclasses import dataclass, fields
 
 from gravel import checks
-from gravel.cpu import gradient_solvers
-from gravel.cpu.gradient_solvers import Outcome
+from gravel.cpu.solve import gradient_solvers
+from gravel.cpu.solve.gradient_solvers import Outcome
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ def test_kernels_from_the_cache_give_the_bits_of_those_just_compiled(tmp_path):
     """A kernel with threads is optimised once more on its way into the cache; that must not change how it rounds."""
     script = """
 import numpy as np
-from gravel.cpu import blocks
-from gravel.cpu.block_problem import kernel
+from gravel.cpu.solve import blocks
+from gravel.cpu.solve.block_problem import kernel
 
 rng, f4, lanes = np.random.default_rng(0), np.float32, blocks.WIDTH
 rows = rng.uniform(0.1, 1.0, (4, blocks.ROWS_SPHERICAL, lanes)).astype(f4)

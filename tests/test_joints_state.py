@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.cpu import direct
+from gravel.cpu.joints import direct
 from gravel.cpu.threads import largest_thread_count
 
 COLUMNS = ("slide", "slide_speed", "angle", "angle_speed", "force", "torque", "motor_force", "motor_torque", "violation", "broken")

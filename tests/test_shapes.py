@@ -8,12 +8,12 @@ import pytest
 import trimesh
 
 import gravel as gv
-from gravel.compounds import children_of
-from gravel.decompose import distances
-from gravel.geometry import LEAF, NONE, library_of
-from gravel.polyhedra import mass_properties, principal
 from gravel.rotations import conjugate, from_rotation_vector, multiply, rotate
-from gravel.surfaces import winding_number
+from gravel.shapes.compounds import children_of
+from gravel.shapes.decompose import distances
+from gravel.shapes.geometry import LEAF, NONE, library_of
+from gravel.shapes.meshes import winding_number
+from gravel.shapes.polyhedra import mass_properties, principal
 
 NAN, INF = float("nan"), float("inf")
 CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))

@@ -11,11 +11,11 @@ from gravel.bench.collide import best
 from gravel.contacts import ContactTable, detection_rules
 from gravel.cpu.engine import Engine
 from gravel.cpu.threads import use_threads
-from gravel.polyhedra import ConvexHull
 from gravel.scene import Scene
 from gravel.scenes.setup import random_turns
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
-from gravel.surfaces import Mesh
+from gravel.shapes.meshes import Mesh
+from gravel.shapes.polyhedra import ConvexHull
 
 SHAPES = (Sphere, Ellipsoid, Capsule, Cylinder, Cone, Box, ConvexHull, Mesh, Plane)
 

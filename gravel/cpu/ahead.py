@@ -17,8 +17,10 @@ import time
 import numba
 import numpy as np
 
-from gravel.cpu import assemble, block_problem, bounds, engine, grid, impacts, integrate, jobs, match, narrow, tiles
-from gravel.cpu.blocks import APPLY, MEASURE, SWEEP
+from gravel.cpu import engine, integrate
+from gravel.cpu.collide import bounds, grid, jobs, narrow
+from gravel.cpu.solve import assemble, block_problem, impacts, match, tiles
+from gravel.cpu.solve.blocks import APPLY, MEASURE, SWEEP
 
 started = set()  # features that this process has dealt with
 # What a kernel that does nothing must answer for the stages to go on.
@@ -44,7 +46,7 @@ def marker(features):
         return None
     if not os.access(cache, os.W_OK):
         return None
-    sources = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    sources = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
     content = "|".join(f"{p.name}:{p.stat().st_mtime_ns}" for p in sources) + numba.__version__ + features
     return cache / f"gravel-{hashlib.sha256(content.encode()).hexdigest()[:16]}.compiled"
 

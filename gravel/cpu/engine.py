@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.cpu import assemble, bounds, brute, bvh, exclude, grid, impacts, integrate, jobs, match, narrow, pairs, sap, tiles
-from gravel.cpu.block_problem import NO_JOINTS, BlockProblem
-from gravel.cpu.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
+from gravel.cpu import integrate
+from gravel.cpu.collide import bounds, brute, bvh, exclude, grid, jobs, narrow, sap
+from gravel.cpu.collide import pair_functions as pairs
+from gravel.cpu.solve import assemble, impacts, match, tiles
+from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
+from gravel.cpu.solve.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
 from gravel.cpu.threads import Workers
-from gravel.geometry import library_of
 from gravel.shapes import PLANE, SPHERE
+from gravel.shapes.geometry import library_of
 from gravel.state import MOVABLE, REMOVED, STATUS
 
 BROAD_PHASES = ("auto", "grid", "bvh", "sap", "brute")

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.bounds import CHUNK
+from gravel.cpu.collide.bounds import CHUNK
 from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS

@@ -14,12 +14,12 @@ import pathlib
 import h5py
 import numpy as np
 
-from gravel.cpu.match import Memory
-from gravel.geometry import Geometry
+from gravel.cpu.solve.match import Memory
 from gravel.io.vtkhdf import check_room, check_writable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
 from gravel.scene import Scene
+from gravel.shapes.geometry import Geometry
 from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 

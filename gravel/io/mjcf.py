@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gravel import checks
-from gravel.drives import ForceMotor, Limits, PositionMotor, SpringLaw
 from gravel.io.robots import (
     INSTALL,
     Coupling,
@@ -32,12 +31,13 @@ from gravel.io.robots import (
     possible_moments,
     sum_of,
 )
-from gravel.joints import Bushing, Cylindrical, Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical, Universal
+from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpringLaw
+from gravel.joints.kinds import Bushing, Cylindrical, Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical, Universal
 from gravel.materials import Material
-from gravel.polyhedra import ConvexHull, principal
 from gravel.scene import GROUPS
 from gravel.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from gravel.surfaces import HeightField
+from gravel.shapes.meshes import HeightField
+from gravel.shapes.polyhedra import ConvexHull, principal
 
 FREE, BALL, SLIDE, HINGE = range(4)  # types of joints, as MuJoCo numbers them
 WORLD = 0

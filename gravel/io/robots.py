@@ -17,11 +17,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from gravel import checks
-from gravel.compounds import Compound
-from gravel.polyhedra import Mass, principal
 from gravel.rotations import multiply, rotate
 from gravel.scene import GROUPS, Scene, unit_quaternions
 from gravel.shapes import Simple, Sphere
+from gravel.shapes.compounds import Compound
+from gravel.shapes.polyhedra import Mass, principal
 from gravel.state import GROUP
 
 INSTALL = 'pip install "gravel[robots]"'

@@ -14,8 +14,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from gravel import checks
-from gravel.compounds import Clump
-from gravel.drives import ForceMotor, SpringLaw
 from gravel.io.robots import (
     INSTALL,
     Coupling,
@@ -34,10 +32,12 @@ from gravel.io.robots import (
     robot_group,
     sum_of,
 )
-from gravel.joints import Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear
-from gravel.polyhedra import ConvexHull, principal, read_mesh
+from gravel.joints.drives import ForceMotor, SpringLaw
+from gravel.joints.kinds import Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear
 from gravel.shapes import Box, Cylinder, Sphere
-from gravel.surfaces import Mesh
+from gravel.shapes.compounds import Clump
+from gravel.shapes.meshes import Mesh
+from gravel.shapes.polyhedra import ConvexHull, principal, read_mesh
 
 HINGES, SLIDES = ("revolute", "continuous"), ("prismatic",)
 KINDS = (*HINGES, *SLIDES, "fixed", "floating", "planar")

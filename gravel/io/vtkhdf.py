@@ -16,9 +16,9 @@ import h5py
 import numpy as np
 
 from gravel import shapes
-from gravel.geometry import NONE
-from gravel.io.surfaces import kind_of, surface_of
+from gravel.io.triangles import kind_of, surface_of
 from gravel.shapes import PLANE
+from gravel.shapes.geometry import NONE
 from gravel.state import MATERIAL, MOVABLE, REMOVED, SHAPE
 
 POINT_DATA = {

@@ -5,11 +5,11 @@ Three kinds of equal number: rods of three spheres, crosses of seven, and rings 
 
 import numpy as np
 
-from gravel.compounds import Clump
 from gravel.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Setup, box_walls, inside_check, lattice, penetration_check, random_turns, rest_checks
 from gravel.shapes import Plane
+from gravel.shapes.compounds import Clump
 
 BODIES, FEWEST = 600, 9
 RADIUS, LAYERS, SPACING = 0.03, 8, 0.22

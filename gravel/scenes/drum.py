@@ -11,7 +11,7 @@ from gravel.motion import ConstantVelocity
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, mass_check, penetration_check
 from gravel.shapes import Sphere
-from gravel.surfaces import Mesh
+from gravel.shapes.meshes import Mesh
 
 BODIES, FEWEST = 2000, 100
 RADIUS, SPACING, SIDES = 0.02, 0.046, 64

@@ -6,14 +6,14 @@ is a mechanism with closed loops. The motors follow a cycle: reach out, lower, d
 
 import numpy as np
 
-from gravel.compounds import Compound
-from gravel.drives import PositionMotor
-from gravel.joints import Prismatic, Revolute
+from gravel.joints.drives import PositionMotor
+from gravel.joints.kinds import Prismatic, Revolute
 from gravel.materials import Material
 from gravel.rotations import from_rotation_vector
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, box_walls, joints_check, staggered
 from gravel.shapes import Box, Plane, Sphere
+from gravel.shapes.compounds import Compound
 
 BODIES, FEWEST = 3000, 200
 BED, DEPTH = (1.2, 0.7), 0.5  # half length and width of the sand, its depth, m

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gravel.drives import SpeedMotor
-from gravel.joints import Revolute
+from gravel.joints.drives import SpeedMotor
+from gravel.joints.kinds import Revolute
 from gravel.rotations import from_rotation_vector
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, joints_check

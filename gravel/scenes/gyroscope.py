@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gravel.joints import Spherical
+from gravel.joints.kinds import Spherical
 from gravel.rotations import from_rotation_vector, rotate
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, joints_check, mechanical_energy

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import ellipj, ellipk
 
-from gravel.joints import Revolute
+from gravel.joints.kinds import Revolute
 from gravel.rotations import from_rotation_vector, rotate
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, joints_check, mechanical_energy

@@ -6,14 +6,14 @@ middle ones; the small ones end in the tray below.
 
 import numpy as np
 
-from gravel.compounds import Compound
-from gravel.drives import SpeedMotor
-from gravel.joints import Prismatic, Revolute
+from gravel.joints.drives import SpeedMotor
+from gravel.joints.kinds import Prismatic, Revolute
 from gravel.materials import Material
 from gravel.rotations import from_rotation_vector
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, joints_check, lattice
 from gravel.shapes import Box, Sphere
+from gravel.shapes.compounds import Compound
 
 BODIES, FEWEST = 1500, 150
 RADII = np.array([0.006, 0.010, 0.015])  # m, small to large

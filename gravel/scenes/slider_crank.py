@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gravel.drives import SpeedMotor
-from gravel.joints import Prismatic, Revolute
+from gravel.joints.drives import SpeedMotor
+from gravel.joints.kinds import Prismatic, Revolute
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, joints_check, mechanical_energy
 from gravel.shapes import Box

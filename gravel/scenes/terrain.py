@@ -6,11 +6,11 @@ Convex hulls of random points in five forms and many sizes, on hills of a few wa
 import numpy as np
 
 from gravel.materials import Material
-from gravel.polyhedra import ConvexHull
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, penetration_check, random_turns
 from gravel.shapes import Sphere
-from gravel.surfaces import HeightField
+from gravel.shapes.meshes import HeightField
+from gravel.shapes.polyhedra import ConvexHull
 
 BODIES, FEWEST = 400, 10
 RADIUS, SPACING, FORMS, LAYERS = 0.08, 0.24, 5, 3

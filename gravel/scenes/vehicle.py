@@ -6,15 +6,15 @@ sprockets; their teeth reach between the shoes. The soil fills a fixed bed: more
 
 import numpy as np
 
-from gravel.compounds import Compound
-from gravel.drives import SpeedMotor
-from gravel.joints import Revolute
+from gravel.joints.drives import SpeedMotor
+from gravel.joints.kinds import Revolute
 from gravel.materials import Material
-from gravel.polyhedra import ConvexHull
 from gravel.rotations import from_rotation_vector, rotate
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, box_walls, staggered
 from gravel.shapes import Box, Cylinder, Plane, Sphere
+from gravel.shapes.compounds import Compound
+from gravel.shapes.polyhedra import ConvexHull
 
 BODIES, FEWEST = 6000, 500
 BED = (3.6, 1.5, 0.4)  # half length and half width of the soil, and its depth, m

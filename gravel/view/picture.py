@@ -13,7 +13,7 @@ import numpy as np
 from gravel.io.vtkhdf import check_writable, read_frame
 from gravel.shapes import SPHERE
 from gravel.view import need
-from gravel.view.surfaces import COARSEST, TRIANGLES, groups_of, merge, place
+from gravel.view.merged import COARSEST, TRIANGLES, groups_of, merge, place
 
 ROUND_BALLS = 20000  # more balls than this are drawn as shaded points
 EDGES = 12  # pixels of radius: of bodies that look smaller, edges are not drawn

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 import gravel as gv
 from gravel.contacts import ContactTable, detection_rules
-from gravel.cpu import bvh
+from gravel.cpu.collide import bvh
 from gravel.cpu.engine import Engine
 from gravel.cpu.threads import use_threads
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.cpu import direct
+from gravel.cpu.joints import direct
 
 H = 1e-3  # s
 GRAVITY = np.array([0.3, -0.2, -9.81])  # m/s2

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
-from gravel.cpu import pair_geometry as geometry
+from gravel.cpu.collide import pair_geometry as geometry
 
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 FAR = 1e9  # a limit that leaves nothing out

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse
 
 import gravel as gv
-from gravel.cpu.blocks import WIDTH
-from gravel.cpu.narrow import Contacts
-from gravel.cpu.tiles import COLOURS, plan_blocks
+from gravel.cpu.collide.narrow import Contacts
+from gravel.cpu.solve.blocks import WIDTH
+from gravel.cpu.solve.tiles import COLOURS, plan_blocks
 from gravel.problem import _frames
 
 SOLVERS = [gv.GaussSeidel, gv.Jacobi, gv.APGD, gv.BarzilaiBorwein]

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 import gravel as gv
-from gravel.io.surfaces import surface_of, template
+from gravel.io.triangles import surface_of, template
 from gravel.io.vtkhdf import ResultWriter, read_frame
 from gravel.rotations import rotate
 from gravel.shapes import HULL

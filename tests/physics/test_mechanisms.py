@@ -808,7 +808,7 @@ PAIRS = {
 
 
 def test_every_kind_of_joint_is_here():
-    from gravel.joints import KINDS
+    from gravel.joints.kinds import KINDS
 
     assert {kind.__name__ for kind in KINDS} == set(PAIRS)
 

@@ -1,0 +1,1 @@
+"""Collision detection of the CPU engine: bodies to contacts."""

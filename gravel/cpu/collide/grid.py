@@ -1,0 +1,369 @@
+"""Grid broad phase: the nine stages of paper 000, section 4.2, in the form that suits CPU cores.
+
+In: ``reach`` of each body. Out: candidate pairs, each once, in an order that no thread count changes.
+
+The paper sorts (bin, object) pairs, with each object in up to eight bins, and tells doubles by the bin of the contact's
+midpoint. Here each body lies in the one cell that holds its centre, cells are at least as wide as the bodies in them, and
+a cell looks at its thirteen forward neighbours, so that no pair is met twice and nothing is entered eight times.
+
+- Mixed sizes: a level of the grid per power of two; a body looks for larger ones in the coarser levels. Where the small ones
+  are so sparse that the largest cells hold few bodies, one level for all is quicker: it is tried first.
+- Huge bodies (planes, floors, a drum): few and far larger than the rest, kept out of the cells, tested by their shape.
+- Cells wrap around: a body far outside costs a false candidate at worst, never memory or a lost pair.
+- Cells are numbered in cubes of 8 x 8 x 8, so bodies that follow each other are close in space in all directions; the
+  later stages cut this order into tiles.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.collide.bounds import BINS, CHUNK
+from gravel.cpu.sort import radix_sort
+from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.vectors import rotate_back, to_matrix
+from gravel.shapes import BOX, PLANE
+from gravel.state import GROUP, REMOVED, SHAPE, STATUS
+
+LEVELS = 12
+CROWD = 4.0  # bodies that a body may meet in its own cell, on average, for one level to serve all sizes
+CELLS_PER_BODY = 8  # at most, beyond the first cube of 512 cells of a level
+HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
+HUGE_RATIO = 4.0  # ... each at least so many times larger than any body in them
+
+
+class Cells(NamedTuple):
+    """The cells of all levels in one table; level 0 has the largest."""
+
+    width: np.ndarray  # (LEVELS,) m
+    bits: np.ndarray  # (LEVELS, 3) 2^bits cubes of 8 x 8 x 8 cells along each axis
+    wrap: np.ndarray  # (LEVELS, 3) cells along each axis less one: the mask that wraps them around
+    first: np.ndarray  # (LEVELS + 1,) first cell of each level
+    used: np.ndarray  # (LEVELS,) bodies in each level
+    count: np.ndarray  # (2,) bodies in cells, bodies in cells or huge
+
+
+class Pairs(NamedTuple):
+    """Candidate pairs by tile of the first body: tile t holds entries [t * capacity, t * capacity + count[t])."""
+
+    a: np.ndarray
+    b: np.ndarray
+    count: np.ndarray
+
+
+def most_cells(bodies):
+    """How many cells there may be for so many bodies."""
+    return CELLS_PER_BODY * bodies + 512 * LEVELS
+
+
+# (y, z) of the rows of three cells that, with the next one along x, are the forward half of the 3 x 3 x 3 around a cell
+FORWARD_ROWS = ((1, 0), (-1, 1), (0, 1), (1, 1))
+
+
+@njit(**INNER)
+def floor(x):
+    """The next whole number below, as an integer; quicker than math.floor, which knows no bounds."""
+    k = np.int64(x)
+    return k - 1 if x < k else k
+
+
+@njit(**INNER)
+def level_of(reach, biggest):
+    level = 0
+    while level < LEVELS - 1 and reach * 2.0 <= biggest:
+        reach *= 2.0
+        level += 1
+    return level
+
+
+@njit(**INNER)
+def biggest_in_cells(statistics):
+    """The largest reach that goes into cells; what is larger is huge. 0 if there is none."""
+    count, largest = np.zeros(BINS, np.int64), np.zeros(BINS)
+    for chunk in range(statistics.count.shape[0]):
+        for k in range(BINS):
+            count[k] += statistics.count[chunk, k]
+            largest[k] = max(largest[k], statistics.largest[chunk, k])
+    cut, above, lowest_above = 0.0, 0, math.inf
+    for k in range(BINS - 1, -1, -1):
+        if count[k] == 0:
+            continue
+        if cut == 0.0 or (above <= HUGE_LIMIT and largest[k] * HUGE_RATIO <= lowest_above):
+            cut = largest[k]
+        above += count[k]
+        lowest_above = math.ldexp(1.0, k - 64)
+    return cut
+
+
+@njit(**INNER)
+def cell_at(ix, iy, iz, wrap, bits, level, first):
+    """Number of a cell from its place along the axes."""
+    ix, iy, iz = ix & wrap[level, 0], iy & wrap[level, 1], iz & wrap[level, 2]
+    block = ((((iz >> 3) << bits[level, 1]) + (iy >> 3)) << bits[level, 0]) + (ix >> 3)
+    return first[level] + (block << 9) + ((iz & 7) << 6) + ((iy & 7) << 3) + (ix & 7)
+
+
+@njit(**INNER)
+def levels_of_chunk(chunk, reach, tag, biggest, levels, low, high, used, huge):
+    """levels := level of each body, -1 for huge, -2 for removed ones; extents and numbers of the chunk's levels."""
+    for level in range(LEVELS):
+        used[chunk, level] = 0
+        for k in range(3):
+            low[chunk, level, k], high[chunk, level, k] = math.inf, -math.inf
+    huge[chunk] = 0
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, levels.size)):
+        if tag[i, STATUS] == REMOVED:
+            levels[i] = -2
+        elif reach[i, 3] > biggest:
+            levels[i] = -1
+            huge[chunk] += 1
+        else:
+            level = level_of(reach[i, 3], biggest)
+            levels[i] = level
+            used[chunk, level] += 1
+            for k in range(3):
+                low[chunk, level, k] = min(low[chunk, level, k], reach[i, k])
+                high[chunk, level, k] = max(high[chunk, level, k], reach[i, k])
+
+
+@njit(**INNER)
+def put_in_one_level(low, high, used):
+    """What the chunks found, as if all bodies were large."""
+    for chunk in range(used.shape[0]):
+        for level in range(1, LEVELS):
+            used[chunk, 0] += used[chunk, level]
+            used[chunk, level] = 0
+            for k in range(3):
+                low[chunk, 0, k] = min(low[chunk, 0, k], low[chunk, level, k])
+                high[chunk, 0, k] = max(high[chunk, 0, k], high[chunk, level, k])
+
+
+@njit(**INNER)
+def levels_in_use(used):
+    count = 0
+    for level in range(LEVELS):
+        count += used[:, level].sum() > 0
+    return count
+
+
+@njit(**INNER)
+def crowded(start, total, n):
+    """Whether bodies would meet too many others in their cells."""
+    meetings = 0
+    for c in range(total):
+        meetings += np.int64(start[c + 1] - start[c]) ** 2
+    return meetings > CROWD * n
+
+
+@njit(**INNER)
+def choose_cells(biggest, low, high, used, huge, cells):
+    """Width and number of the cells of each level, from what the chunks found."""
+    chunks = huge.size
+    cells.count[0], cells.count[1], cells.first[0] = 0, 0, 0
+    for chunk in range(chunks):
+        cells.count[1] += huge[chunk]
+    for level in range(LEVELS):
+        cells.width[level] = 2.0 * biggest * (1.0 + 1e-6) / 2.0**level  # a hair more: touching bodies are never two cells apart
+        cells.used[level] = 0
+        for chunk in range(chunks):
+            cells.used[level] += used[chunk, level]
+        cells.count[0] += cells.used[level]
+        cells.first[level + 1] = cells.first[level]
+        if cells.used[level] == 0:
+            continue
+        bits, total = cells.bits[level], 0
+        for k in range(3):
+            lowest, highest = math.inf, -math.inf
+            for chunk in range(chunks):
+                lowest, highest = min(lowest, low[chunk, level, k]), max(highest, high[chunk, level, k])
+            extent = min((highest - lowest) / cells.width[level], 1e6)
+            bits[k] = 0
+            while 8 << bits[k] <= extent:
+                bits[k] += 1
+            total += bits[k]
+        while total > 0 and 512 << total > CELLS_PER_BODY * cells.used[level]:
+            k = 0 if bits[0] >= bits[1] and bits[0] >= bits[2] else (1 if bits[1] >= bits[2] else 2)
+            bits[k] -= 1
+            total -= 1
+        for k in range(3):
+            cells.wrap[level, k] = (8 << bits[k]) - 1
+        cells.first[level + 1] += 512 << total
+    cells.count[1] += cells.count[0]
+
+
+@njit(**INNER)
+def keys_of_chunk(chunk, reach, one_level, cells, levels, keys):
+    """keys := cell of each body, from its level."""
+    width, wrap, bits, first = cells.width, cells.wrap, cells.bits, cells.first
+    total = first[LEVELS]
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
+        level = min(levels[i], 0) if one_level else levels[i]
+        if level >= 0:
+            inverse = 1.0 / width[level]
+            ix, iy, iz = floor(reach[i, 0] * inverse), floor(reach[i, 1] * inverse), floor(reach[i, 2] * inverse)
+            keys[i] = cell_at(ix, iy, iz, wrap, bits, level, first)
+        else:
+            keys[i] = total if level == -1 else total + 1
+
+
+@njit(**INNER)
+def starts_of_chunk(chunk, keys, order, n, total, start):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n + 1)):
+        previous = keys[order[i - 1]] if i > 0 else -1
+        here = keys[order[i]] if i < n else total
+        for c in range(previous + 1, here + 1):
+            start[c] = i
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def sort_into_cells(reach, tag, statistics, cells, keys, order, spare, start):
+    """Choose the cells for these bodies, find the cell of each (``keys``; huge bodies come after all cells, removed ones
+    last), sort the bodies by it (``order``), and note where each cell starts in that order (``start``)."""
+    chunks = statistics.count.shape[0]
+    biggest = biggest_in_cells(statistics)
+    low, high = np.empty((chunks, LEVELS, 3)), np.empty((chunks, LEVELS, 3))
+    used, huge, levels = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64), np.empty(keys.size, np.int8)
+    for chunk in prange(chunks):
+        levels_of_chunk(np.int64(chunk), reach, tag, biggest, levels, low, high, used, huge)
+    mixed = levels_in_use(used) > 1
+    for one_level in (True, False):
+        if one_level and mixed:
+            whole_low, whole_high, whole_used = low.copy(), high.copy(), used.copy()
+            put_in_one_level(whole_low, whole_high, whole_used)
+            choose_cells(biggest, whole_low, whole_high, whole_used, huge, cells)
+        else:
+            choose_cells(biggest, low, high, used, huge, cells)
+        for chunk in prange(chunks):
+            keys_of_chunk(np.int64(chunk), reach, one_level, cells, levels, keys)
+        total, n = cells.first[LEVELS], cells.count[0]
+        radix_sort(keys, total + 1, order, spare)
+        for chunk in prange((n + CHUNK) // CHUNK):
+            starts_of_chunk(np.int64(chunk), keys, order, n, total, start)
+        if not mixed or not crowded(start, total, n):
+            break
+
+
+@njit(**INNER)
+def may_touch(i, j, reach, half, balls):
+    """Whether the bounds of two bodies overlap."""
+    dx, dy, dz = reach[j, 0] - reach[i, 0], reach[j, 1] - reach[i, 1], reach[j, 2] - reach[i, 2]
+    r = reach[i, 3] + reach[j, 3]
+    if dx * dx + dy * dy + dz * dz > r * r:
+        return False
+    if balls:
+        return True
+    return abs(dx) <= half[i, 0] + half[j, 0] and abs(dy) <= half[i, 1] + half[j, 1] and abs(dz) <= half[i, 2] + half[j, 2]
+
+
+@njit(**INNER)
+def may_collide(i, j, tag, ignored):
+    """Whether one of two bodies can move and they are not meant to ignore each other."""
+    return tag[i, 3] + tag[j, 3] > 0 and not ignored[tag[i, GROUP], tag[j, GROUP]]
+
+
+@njit(**INNER)
+def may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls):
+    """Whether the bounds of body i overlap a huge body j, by its shape."""
+    if tag[j, SHAPE] != PLANE and tag[j, SHAPE] != BOX:
+        return may_touch(i, j, reach, half, balls)
+    dx, dy, dz = reach[i, 0] - reach[j, 0], reach[i, 1] - reach[j, 1], reach[i, 2] - reach[j, 2]
+    r = reach[i, 3] + extent[j, 3]
+    if tag[j, SHAPE] == PLANE:
+        return dx * extent[j, 0] + dy * extent[j, 1] + dz * extent[j, 2] <= r
+    dx, dy, dz = rotate_back(to_matrix(quaternion[j]), dx, dy, dz)
+    ex, ey, ez = max(abs(dx) - extent[j, 0], 0.0), max(abs(dy) - extent[j, 1], 0.0), max(abs(dz) - extent[j, 2], 0.0)
+    return ex * ex + ey * ey + ez * ez <= r * r
+
+
+@njit(**INNER)
+def add_range(ranges, number, first, last):
+    """One more run of bodies to test; cells that follow each other in memory make one run."""
+    if last <= first:
+        return number
+    if number > 0 and ranges[number - 1, 1] == first:
+        ranges[number - 1, 1] = last
+        return number
+    ranges[number, 0], ranges[number, 1] = first, last
+    return number + 1
+
+
+@njit(**INNER)
+def test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end):
+    """Pairs of body i with the bodies in the ranges; returns the number of pairs so far, even those that had no room."""
+    x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
+    for m in range(number):
+        for j in range(np.uint64(ranges[m, 0]), np.uint64(ranges[m, 1])):
+            k = j * np.uint64(4)
+            dx, dy, dz = flat_reach[k] - x, flat_reach[k + np.uint64(1)] - y, flat_reach[k + np.uint64(2)] - z
+            limit = flat_reach[k + np.uint64(3)] + r
+            if dx * dx + dy * dy + dz * dz > limit * limit:
+                continue
+            if (balls or may_touch(i, j, reach, half, balls)) and may_collide(i, j, tag, ignored):
+                if found < end:
+                    pair_a[found], pair_b[found] = i, j
+                found += 1
+    return found
+
+
+@njit(**INNER)
+def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
+    in_cells, n = cells.count[0], cells.count[1]
+    reach, half, extent, tag = arranged.reach, arranged.half, arranged.extent, arranged.tag
+    quaternion, keys = arranged.quaternion, arranged.key
+    pair_a, pair_b, count, flat_reach = pairs.a, pairs.b, pairs.count, reach.reshape(-1)
+    first, used, width, wrap, bits = cells.first, cells.used, cells.width, cells.wrap, cells.bits
+    begin, end = tile * capacity, (tile + 1) * capacity
+    found = begin
+    ranges = np.empty((64, 2), np.int32)
+    for i in range(tile * tile_size, min((tile + 1) * tile_size, n)):
+        if i < in_cells:
+            key = keys[i]
+            level = 0
+            while key >= first[level + 1]:
+                level += 1
+            inverse = 1.0 / width[level]
+            x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
+            ix, iy, iz = floor(x * inverse), floor(y * inverse), floor(z * inverse)
+            inside = 0 < ix & 7 < 7  # then the neighbours along x follow each other in memory
+            number = add_range(ranges, 0, i + 1, start[key + 2 if inside else key + 1])
+            if not inside:
+                c = cell_at(ix + 1, iy, iz, wrap, bits, level, first)
+                number = add_range(ranges, number, start[c], start[c + 1])
+            for row in range(4):
+                dy, dz = FORWARD_ROWS[row]
+                if inside:
+                    c = cell_at(ix - 1, iy + dy, iz + dz, wrap, bits, level, first)
+                    number = add_range(ranges, number, start[c], start[c + 3])
+                else:
+                    for dx in range(-1, 2):
+                        c = cell_at(ix + dx, iy + dy, iz + dz, wrap, bits, level, first)
+                        number = add_range(ranges, number, start[c], start[c + 1])
+            found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+            for coarse in range(level):
+                if used[coarse] == 0:
+                    continue
+                inverse = 1.0 / width[coarse]
+                far = r + 0.5 * width[coarse]
+                number = 0
+                for cz in range(floor((z - far) * inverse), floor((z + far) * inverse) + 1):
+                    for cy in range(floor((y - far) * inverse), floor((y + far) * inverse) + 1):
+                        for cx in range(floor((x - far) * inverse), floor((x + far) * inverse) + 1):
+                            c = cell_at(cx, cy, cz, wrap, bits, coarse, first)
+                            number = add_range(ranges, number, start[c], start[c + 1])
+                found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+        for j in range(max(in_cells, i + 1), n):
+            if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
+                if found < end:
+                    pair_a[found], pair_b[found] = i, j
+                found += 1
+    count[tile] = found - begin
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_pairs(arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
+    """Fill the pairs of each tile; returns the largest count, which above the capacity tells that a tile did not fit."""
+    for tile in prange(pairs.count.size):
+        pairs_of_tile(np.int64(tile), arranged, cells, start, ignored, tile_size, capacity, balls, pairs)
+    return pairs.count.max()

@@ -1,0 +1,364 @@
+"""Contacts of all shapes: pairs of bodies become jobs, each a pair of simple shapes, and each table of functions does its own.
+
+A compound is as many shapes as it has children; a job is one shape of a with one of b. Jobs are listed tile by tile, in the
+order of the pairs; every table then fills in the rows of its jobs, and in the end the rows of each pair are gathered as
+contacts. Three passes instead of one, because Numba compiles a function again with every one that calls it: in one piece, all
+shapes took minutes to compile. A scene compiles the tables that it has jobs for.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.collide import pair_geometry as geometry
+from gravel.cpu.collide.gjk import make_work
+from gravel.cpu.collide.manifold import convex_convex, convex_plane
+from gravel.cpu.collide.meshes import collect, mesh_mesh, sphere_mesh, thin_out_by_normal
+from gravel.cpu.collide.narrow import relative_speed, scale_of
+from gravel.cpu.collide.pair_functions import ROWS, between_ellipsoids
+from gravel.cpu.collide.rounds import sphere_round
+from gravel.cpu.collide.support import Solid, solid_of
+from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.cpu.vectors import rotate, rotate_back, to_matrix
+from gravel.shapes import BOX, COMPOUND, ELLIPSOID, HULL, MESH, PLANE, SPHERE
+from gravel.state import MOVABLE, SHAPE
+
+ROUND, BOXES, CONVEX, MESHES = range(4)  # tables
+
+
+class Jobs(NamedTuple):
+    """Jobs of tile t: [t * capacity, t * capacity + count[t])."""
+
+    pair: np.ndarray  # row of the pair
+    child_a: np.ndarray  # row of the child, or -1: the body itself
+    child_b: np.ndarray
+    table: np.ndarray
+    start: np.ndarray  # its first row in ``Rows``
+    found: np.ndarray  # how many rows it has filled
+    count: np.ndarray  # (tiles,)
+
+
+class Rows(NamedTuple):
+    """Contacts of the jobs, before it is known which of them are near enough."""
+
+    values: np.ndarray  # (rows, 7) as in ``pair_geometry``
+    feature: np.ndarray
+
+
+@njit(**INNER)
+def table_of(kind_a, kind_b):
+    """The table for two kinds, the first not above the second."""
+    if kind_b == MESH:
+        return MESHES
+    if kind_a == SPHERE:
+        return CONVEX if kind_b == HULL else ROUND
+    if kind_a == ELLIPSOID and kind_b in (ELLIPSOID, PLANE):
+        return ROUND
+    if kind_a == BOX and kind_b in (BOX, PLANE):
+        return BOXES
+    return CONVEX
+
+
+@njit(**INNER)
+def rows_of(table, many):
+    """Rows that a job may fill."""
+    return 1 if table == ROUND else (many if table == MESHES else geometry.MOST_POINTS)
+
+
+@njit(**INNER)
+def in_order(a, b, tag, order):
+    """The two bodies of a pair, the lower kind first, and of two alike the lower id."""
+    kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
+    return (b, a) if kind_a > kind_b or (kind_a == kind_b and kind_a != SPHERE and order[a] > order[b]) else (a, b)
+
+
+@njit(**INNER)
+def children_of(body, tag, number, first_child):
+    """(first, last) child of a compound; of any other body (-1, 0), the one that stands for itself."""
+    if tag[body, SHAPE] != COMPOUND:
+        return np.int64(-1), np.int64(0)
+    return first_child[number[body]], first_child[number[body] + 1]
+
+
+@njit(**INNER)
+def ball_of_child(body, child, reach, extent, quaternion, children):
+    """(centre from the body's, radius) of the ball around a child, or around the body itself."""
+    if child < 0:
+        return 0.0, 0.0, 0.0, reach[body, 3] - extent[body, 3]
+    scale, p = extent[body, 0], children.child_position
+    x, y, z = rotate(to_matrix(quaternion[body]), scale * p[child, 0], scale * p[child, 1], scale * p[child, 2])
+    return x, y, z, scale * children.child_radius[child]
+
+
+@njit(**INNER)
+def kind_of(body, child, tag, children):
+    return tag[body, SHAPE] if child < 0 else children.child_kind[child]
+
+
+@njit(**INNER)
+def jobs_of_tile(tile, pairs, pair_capacity, arranged, children, capacity, jobs):
+    tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
+    number, order, first_child = arranged.geometry, arranged.order, children.first_child
+    begin = tile * capacity
+    count, end = begin, begin + capacity
+    for k in range(tile * pair_capacity, tile * pair_capacity + pairs.count[tile]):
+        a, b = in_order(pairs.a[k], pairs.b[k], tag, order)
+        if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
+            continue
+        dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
+        limit = extent[a, 3] + extent[b, 3]
+        first_a, last_a = children_of(a, tag, number, first_child)
+        first_b, last_b = children_of(b, tag, number, first_child)
+        for i in range(first_a, last_a):
+            ax, ay, az, radius_a = ball_of_child(a, i, reach, extent, quaternion, children)
+            for j in range(first_b, last_b):
+                bx, by, bz, radius_b = ball_of_child(b, j, reach, extent, quaternion, children)
+                x, y, z, far = dx + bx - ax, dy + by - ay, dz + bz - az, radius_a + radius_b + limit
+                if tag[b, SHAPE] == PLANE:
+                    apart = -(x * extent[b, 0] + y * extent[b, 1] + z * extent[b, 2]) > radius_a + limit
+                else:
+                    apart = x * x + y * y + z * z > far * far
+                if apart:
+                    continue
+                if count < end:
+                    kind_a, kind_b = kind_of(a, i, tag, children), kind_of(b, j, tag, children)
+                    jobs.pair[count], jobs.child_a[count], jobs.child_b[count] = k, i, j
+                    jobs.table[count] = table_of(min(kind_a, kind_b), max(kind_a, kind_b))
+                    jobs.found[count] = 0
+                count += 1
+    jobs.count[tile] = count - begin
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def list_jobs(pairs, pair_capacity, arranged, children, capacity, jobs):
+    """Fill the jobs; returns the most that a tile has, which above the capacity tells that they did not fit."""
+    for tile in prange(pairs.count.size):
+        jobs_of_tile(np.int64(tile), pairs, pair_capacity, arranged, children, capacity, jobs)
+    return jobs.count.max()
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def make_room(pairs, pair_capacity, tag, capacity, jobs, many, start):
+    """First row of each job and first contact of each tile (``start``): (rows, contacts, whether each table has jobs)."""
+    used = np.zeros(4, np.bool_)
+    rows, total = 0, 0
+    for tile in range(pairs.count.size):
+        start[tile] = total
+        for k in range(tile * pair_capacity, tile * pair_capacity + pairs.count[tile]):
+            total += tag[pairs.a[k], SHAPE] == SPHERE and tag[pairs.b[k], SHAPE] == SPHERE
+        for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
+            used[jobs.table[job]] = True
+            jobs.start[job] = rows
+            rows += rows_of(jobs.table[job], many)
+            total += rows_of(jobs.table[job], many)
+    return rows, total, used
+
+
+# --- the shapes of a job
+@njit(**INNER)
+def take_shape(body, child, extent, quaternion, children, sizes, turns, slot):
+    """Size and turn of a child, or of the body itself, into a slot of the scratch; returns where its centre lies from the body's."""
+    if child < 0:
+        for k in range(3):
+            sizes[slot, k] = extent[body, k]
+        for k in range(4):
+            turns[slot, k] = quaternion[body, k]
+        return 0.0, 0.0, 0.0
+    scale, p, q, c = extent[body, 0], children.child_position, quaternion, children.child_quaternion
+    for k in range(3):
+        sizes[slot, k] = scale * children.child_size[child, k]
+    qw, qx, qy, qz = q[body, 0], q[body, 1], q[body, 2], q[body, 3]
+    cw, cx, cy, cz = c[child, 0], c[child, 1], c[child, 2], c[child, 3]
+    turns[slot, 0] = qw * cw - qx * cx - qy * cy - qz * cz
+    turns[slot, 1] = qw * cx + qx * cw + qy * cz - qz * cy
+    turns[slot, 2] = qw * cy - qx * cz + qy * cw + qz * cx
+    turns[slot, 3] = qw * cz + qx * cy - qy * cx + qz * cw
+    return rotate(to_matrix(quaternion[body]), scale * p[child, 0], scale * p[child, 1], scale * p[child, 2])
+
+
+# --- the tables: each gets two shapes, the kind of the first not above that of the second, and writes rows as in pair_geometry
+@njit(**INNER)
+def round_rows(kind_a, kind_b, dx, dy, dz, limit, method, sizes, turns, first, out, feature):
+    """A ball, or an ellipsoid, against what has a closed form or Newton's method."""
+    second = 1 - first
+    if kind_a == SPHERE and kind_b == SPHERE:
+        nx, ny, nz, x, y, z, gap = geometry.between_spheres(sizes[first, 0], sizes[second, 0], dx, dy, dz)
+        return geometry.write_contact(out, feature, 0, 0, nx, ny, nz, x, y, z, gap)
+    if kind_b == ELLIPSOID:
+        return between_ellipsoids(
+            kind_a, sizes[first], turns[first], kind_b, sizes[second], turns[second], dx, dy, dz, limit, method, out, feature
+        )
+    if kind_a == ELLIPSOID:
+        return geometry.ellipsoid_plane(sizes[first], turns[first], sizes[second], dx, dy, dz, out, feature)
+    if kind_b == PLANE:
+        return geometry.sphere_plane(sizes[first, 0], sizes[second], dx, dy, dz, out, feature)
+    if kind_b == BOX:
+        return geometry.sphere_box(sizes[first, 0], sizes[second], turns[second], dx, dy, dz, out, feature)
+    return sphere_round(sizes[first, 0], kind_b, sizes[second], turns[second], dx, dy, dz, out, feature)
+
+
+@njit(**INNER)
+def box_rows(kind_b, dx, dy, dz, limit, sizes, turns, first, out, feature):
+    """Two boxes, or a box and a plane."""
+    second = 1 - first
+    if kind_b == PLANE:
+        return geometry.box_plane(sizes[first], turns[first], sizes[second], dx, dy, dz, limit, out, feature)
+    return geometry.box_box(sizes[first], turns[first], sizes[second], turns[second], dx, dy, dz, limit, out, feature)
+
+
+@njit(**INNER)
+def convex_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, hulls, work, sizes, turns, first, out, feature):
+    """Any two convex shapes, or one, or a mesh, and a plane."""
+    second = 1 - first
+    a, ma = solid_of(kind_a, sizes[first], number_a, hulls), to_matrix(turns[first])
+    if kind_b == PLANE:
+        if kind_a == MESH:
+            a = Solid(a.kind, a.x, a.y, a.z, hulls.first_vertex[number_a], hulls.first_vertex[number_a + 1], a.k)
+        return convex_plane(a, ma, sizes[second], dx, dy, dz, size, limit, hulls, work, out, feature)
+    b = solid_of(kind_b, sizes[second], number_b, hulls)
+    return convex_convex(a, ma, b, to_matrix(turns[second]), dx, dy, dz, size, limit, hulls, work, out, feature)
+
+
+@njit(**INNER)
+def mesh_rows(kind_a, number_a, number_b, dx, dy, dz, size, limit, shapes, work, sizes, turns, first, out, feature):
+    """Any shape, or another mesh, with a mesh."""
+    hulls, meshes = shapes
+    second = 1 - first
+    ma, mb, scale = to_matrix(turns[first]), to_matrix(turns[second]), sizes[second, 0]
+    if kind_a == SPHERE:
+        x, y, z = rotate_back(mb, -dx, -dy, -dz)
+        return sphere_mesh(sizes[first, 0], x, y, z, scale, number_b, mb, limit, meshes, work, out, feature)
+    if kind_a == MESH:
+        scale_a = sizes[first, 0]
+        count = mesh_mesh(scale_a, number_a, ma, scale, number_b, mb, dx, dy, dz, size, limit, hulls, meshes, work, out, feature)
+    else:
+        a = solid_of(kind_a, sizes[first], number_a, hulls)
+        count = collect(a, ma, size, dx, dy, dz, scale, number_b, mb, limit, hulls, meshes, work, np.int64(0), out, feature)
+    return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
+
+
+def make_table(own):
+    """The work of a table on its jobs in some tiles. It runs in threads of Python: compiling a parallel loop around so large a
+    function takes three times as long. (Numba leaves out the branches that constants close, and its cache tells functions
+    apart by constants, not by the functions they call.)"""
+    is_round, is_box, is_convex = own == ROUND, own == BOXES, own == CONVEX
+
+    @njit(nogil=True, error_model="numpy", cache=True)
+    @named(own)
+    def fill_rows(first_tile, last_tile, pairs, pair_capacity, arranged, children, shapes, many, capacity, jobs, rows):
+        tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
+        number, order, work = arranged.geometry, arranged.order, make_work()
+        sizes, turns, out, feature = work.sizes, work.turns, np.empty((ROWS, 7)), np.empty(ROWS, np.int32)
+        for tile in range(first_tile, last_tile):
+            for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
+                if jobs.table[job] != own:
+                    continue
+                k, i, j = jobs.pair[job], jobs.child_a[job], jobs.child_b[job]
+                a, b = in_order(pairs.a[k], pairs.b[k], tag, order)
+                ax, ay, az = take_shape(a, i, extent, quaternion, children, sizes, turns, 0)
+                bx, by, bz = take_shape(b, j, extent, quaternion, children, sizes, turns, 1)
+                x, y, z = reach[b, 0] - reach[a, 0] + bx - ax, reach[b, 1] - reach[a, 1] + by - ay, reach[b, 2] - reach[a, 2] + bz - az
+                kind_a, kind_b = kind_of(a, i, tag, children), kind_of(b, j, tag, children)
+                number_a = number[a] if i < 0 and number.size > 0 else (children.child_geometry[i] if i >= 0 else np.int32(-1))
+                number_b = number[b] if j < 0 and number.size > 0 else (children.child_geometry[j] if j >= 0 else np.int32(-1))
+                radius_a = reach[a, 3] - extent[a, 3] if i < 0 else extent[a, 0] * children.child_radius[i]
+                radius_b = reach[b, 3] - extent[b, 3] if j < 0 else extent[b, 0] * children.child_radius[j]
+                size, limit, first, sign = scale_of(radius_a, radius_b), extent[a, 3] + extent[b, 3], 0, 1.0
+                px, py, pz = ax, ay, az
+                if kind_a > kind_b:  # children may come the other way round
+                    kind_a, kind_b, number_a, number_b, first, sign = kind_b, kind_a, number_b, number_a, 1, -1.0
+                    px, py, pz = ax + x, ay + y, az + z
+                    x, y, z = -x, -y, -z
+                if is_round:
+                    found = round_rows(kind_a, kind_b, x, y, z, limit, shapes, sizes, turns, first, out, feature)
+                elif is_box:
+                    found = box_rows(kind_b, x, y, z, limit, sizes, turns, first, out, feature)
+                elif is_convex:
+                    found = convex_rows(
+                        kind_a, number_a, kind_b, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature
+                    )
+                else:
+                    found = mesh_rows(kind_a, number_a, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature)
+                jobs.found[job] = found
+                name = (np.int64(i + 1) * 1009 + np.int64(j + 1)) * 8209
+                for c in range(min(found, rows_of(own, many))):
+                    at = jobs.start[job] + c
+                    for axis in range(3):
+                        rows.values[at, axis] = sign * out[c, axis]
+                    rows.values[at, 3], rows.values[at, 4], rows.values[at, 5] = out[c, 3] + px, out[c, 4] + py, out[c, 5] + pz
+                    rows.values[at, 6] = out[c, 6]
+                    rows.feature[at] = (name + feature[c]) & 0x7FFFFFFF
+
+    return fill_rows
+
+
+TABLES = tuple(make_table(own) for own in (ROUND, BOXES, CONVEX, MESHES))
+
+
+def tables_of(bodies, geometries):
+    """Which tables the bodies of a scene may need, as a tuple of booleans."""
+    kinds = {}  # of all shapes, and whether some can move
+    for kind, number, movable in set(zip(bodies.shape.tolist(), bodies.geometry.tolist(), (bodies.status == MOVABLE).tolist())):
+        for child in geometries[number].child_kind.tolist() if kind == COMPOUND else [kind]:
+            kinds[child] = kinds.get(child, False) or movable
+    used = {int(table_of.py_func(min(a, b), max(a, b))) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}
+    return tuple(table in used for table in range(4))
+
+
+@njit(**INNER)
+def gather_tile(tile, pairs, pair_capacity, arranged, margin, step, capacity, jobs, rows, tile_size, contacts):
+    pair_a, pair_b, velocity, order, tag = pairs.a, pairs.b, arranged.velocity, arranged.order, arranged.tag
+    reach, extent, values, names = arranged.reach, arranged.extent, rows.values, rows.feature
+    job, last_job = tile * capacity, tile * capacity + jobs.count[tile]
+    c, k = contacts.start[tile], tile * pair_capacity
+    last_pair = k + pairs.count[tile]
+    for i in range(tile * tile_size, min((tile + 1) * tile_size, order.size)):
+        contacts.first[i] = c
+        while k < last_pair and pair_a[k] == i:
+            a, b = in_order(pair_a[k], pair_b[k], tag, order)
+            near = margin.absolute
+            near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, 3] else 0.0
+            near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, 3] else 0.0
+            if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
+                dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
+                nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
+                if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                    c = add_contact(contacts, c, a, b, 0, nx, ny, nz, x, y, z, gap)
+            while job < last_job and jobs.pair[job] == k:
+                for r in range(jobs.start[job], jobs.start[job] + jobs.found[job]):
+                    x, y, z, gap = values[r, 3], values[r, 4], values[r, 5], values[r, 6]
+                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                        c = add_contact(contacts, c, a, b, names[r], values[r, 0], values[r, 1], values[r, 2], x, y, z, gap)
+                job += 1
+            k += 1
+        contacts.number[i] = c - contacts.first[i]
+    contacts.count[tile] = c - contacts.start[tile]
+
+
+@njit(**INNER)
+def add_contact(contacts, c, a, b, name, nx, ny, nz, x, y, z, gap):
+    contacts.a[c], contacts.b[c], contacts.feature[c], contacts.gap[c] = a, b, name, gap
+    contacts.normal[c, 0], contacts.normal[c, 1], contacts.normal[c, 2] = nx, ny, nz
+    contacts.arm[c, 0], contacts.arm[c, 1], contacts.arm[c, 2] = x, y, z
+    return c + 1
+
+
+@njit(**INNER)
+def most_found(capacity, jobs):
+    """The most rows that one job has found."""
+    most = 0
+    for tile in range(jobs.count.size):
+        for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
+            most = max(most, jobs.found[job])
+    return most
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def gather_contacts(pairs, pair_capacity, arranged, margin, step, many, capacity, jobs, rows, tile_size, contacts):
+    """Contacts from the rows of all jobs; returns the most that one job has found, and only that if it exceeds ``many``."""
+    most = most_found(capacity, jobs)
+    if most <= many:
+        for tile in prange(pairs.count.size):
+            gather_tile(np.int64(tile), pairs, pair_capacity, arranged, margin, step, capacity, jobs, rows, tile_size, contacts)
+    return most

@@ -1,0 +1,231 @@
+"""Narrow phase: candidate pairs to contacts.
+
+In: pairs and the arranged bodies. Out: ``Contacts``, tile by tile, those of one first body side by side. A contact stays
+if its gap is within the margin, or if the bodies could close it within the step at their present relative speed. (Whether
+they are closing it now does not matter: a ball that hits another is thrown aside within the step, into a third.)
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.collide import pair_functions as table
+from gravel.cpu.collide import pair_geometry as geometry
+from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
+from gravel.state import MOVABLE, SHAPE
+
+
+class Contacts(NamedTuple):
+    """Contact c of tile t: start[t] <= c < start[t] + count[t]. Bodies are places in the arranged order."""
+
+    a: np.ndarray
+    b: np.ndarray
+    feature: np.ndarray
+    normal: np.ndarray  # (c, 3) real, from a to b
+    arm: np.ndarray  # (c, 3) real, from the centre of a to the contact point
+    gap: np.ndarray  # (c,) real, negative in penetration
+    start: np.ndarray  # (tiles,)
+    count: np.ndarray  # (tiles,)
+    first: np.ndarray  # (n + 1,) of each arranged body, the first contact it found
+    number: np.ndarray  # (n + 1,) and how many
+
+
+@njit(**INNER)
+def relative_speed(velocity, reach, a, b, x, y, z):
+    """|velocity of b relative to a| at the point (x, y, z) from the centre of a."""
+    bx, by, bz = x + reach[a, 0] - reach[b, 0], y + reach[a, 1] - reach[b, 1], z + reach[a, 2] - reach[b, 2]
+    v = velocity
+    ux = v[b, 0] - v[a, 0] + (v[b, 5] * bz - v[b, 6] * by) - (v[a, 5] * z - v[a, 6] * y)
+    uy = v[b, 1] - v[a, 1] + (v[b, 6] * bx - v[b, 4] * bz) - (v[a, 6] * x - v[a, 4] * z)
+    uz = v[b, 2] - v[a, 2] + (v[b, 4] * by - v[b, 5] * bx) - (v[a, 4] * y - v[a, 5] * x)
+    return math.sqrt(ux * ux + uy * uy + uz * uz)
+
+
+@njit(**INNER)
+def bound_of_tile(tile, pairs, capacity, tag, simple, many):
+    """An upper bound of the tile's contacts: one for pairs with a ball, eight for two convex bodies; with a mesh
+    it is not known, and ``many`` are allowed for."""
+    if simple:
+        return pairs.count[tile]
+    bound = 0
+    for k in range(tile * capacity, tile * capacity + pairs.count[tile]):
+        kind_a, kind_b = tag[pairs.a[k], SHAPE], tag[pairs.b[k], SHAPE]
+        if kind_b == MESH or kind_a == MESH:
+            bound += many
+        else:
+            bound += 1 if SPHERE in (kind_a, kind_b) else geometry.MOST_POINTS
+    return bound
+
+
+@njit(**INNER)
+def make_room(pairs, capacity, tag, simple, many, contacts):
+    """Give each tile its range of contacts; returns how many there may be at most."""
+    total = 0
+    for tile in range(pairs.count.size):
+        contacts.start[tile] = total
+        total += bound_of_tile(tile, pairs, capacity, tag, simple, many)
+    return total
+
+
+@njit(**INNER)
+def overflown(contacts, total):
+    """Whether a tile has more contacts than were allowed for."""
+    tiles = contacts.count.size
+    for tile in range(tiles):
+        end = contacts.start[tile + 1] if tile + 1 < tiles else total
+        if contacts.start[tile] + contacts.count[tile] > end:
+            return True
+    return False
+
+
+@njit(**INNER)
+def scale_of(radius_a, radius_b):
+    """The length by which the precision of a pair is measured: the smaller one's size, unless the other is far too large."""
+    larger = max(radius_a, radius_b)
+    return max(2.0 * min(radius_a, radius_b), 1e-6 * larger if larger < math.inf else 0.0)
+
+
+def make_narrow_phase(pair_contacts, make_work, rows):
+    """The work on one tile, for a table of pair functions, its scratch, and the most contacts that one of its pairs may have."""
+
+    @njit(**INNER)
+    @named(pair_contacts.py_func.__name__)
+    def contacts_of_tile(tile, pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end):
+        pair_a, pair_b, velocity, order = pairs.a, pairs.b, arranged.velocity, arranged.order
+        reach, extent, tag, quaternion, number_of = (
+            arranged.reach,
+            arranged.extent,
+            arranged.tag,
+            arranged.quaternion,
+            arranged.geometry,
+        )
+        contact_a, contact_b, features, gaps = contacts.a, contacts.b, contacts.feature, contacts.gap
+        normal, arm, first, number = contacts.normal, contacts.arm, contacts.first, contacts.number
+        out, feature, work = np.empty((rows, 7)), np.empty(rows, np.int32), make_work(shapes)
+        c, k = contacts.start[tile], tile * capacity
+        last_pair = k + pairs.count[tile]
+        for i in range(tile * tile_size, min((tile + 1) * tile_size, arranged.order.size)):
+            first[i] = c
+            while k < last_pair and pair_a[k] == i:
+                a, b = pair_a[k], pair_b[k]
+                k += 1
+                kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
+                # the lower kind first, and of two alike the lower id: their contacts must not depend on the order of detection
+                if kind_a > kind_b or (kind_a == kind_b and kind_a != SPHERE and order[a] > order[b]):
+                    a, b = b, a
+                dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
+                radius_a, radius_b = reach[a, 3] - extent[a, 3], reach[b, 3] - extent[b, 3]
+                near = margin.absolute
+                near += margin.share * radius_a if tag[a, 3] else 0.0
+                near += margin.share * radius_b if tag[b, 3] else 0.0
+                if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their place
+                    nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
+                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                        if c < end:
+                            contact_a[c], contact_b[c], features[c], gaps[c] = a, b, 0, gap
+                            normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
+                            arm[c, 0], arm[c, 1], arm[c, 2] = x, y, z
+                        c += 1
+                    continue
+                size, limit = scale_of(radius_a, radius_b), extent[a, 3] + extent[b, 3]
+                found = pair_contacts(a, b, dx, dy, dz, size, limit, extent, tag, quaternion, number_of, work, out, feature)
+                for p in range(found):
+                    nx, ny, nz, x, y, z, gap = out[p, 0], out[p, 1], out[p, 2], out[p, 3], out[p, 4], out[p, 5], out[p, 6]
+                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                        if c < end:
+                            contact_a[c], contact_b[c], features[c], gaps[c] = a, b, feature[p], gap
+                            normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
+                            arm[c, 0], arm[c, 1], arm[c, 2] = x, y, z
+                        c += 1
+            number[i] = c - first[i]
+        contacts.count[tile] = c - contacts.start[tile]
+
+    return contacts_of_tile
+
+
+# One driver for each table, so that a scene need not compile what it does not hold. Each fills the contacts and returns how many
+# there may be: only that where there is no room, and -1 where ``many`` were too few.
+ball_contacts_of_tile = make_narrow_phase(table.ball_contact, table.no_work, 1)
+ball_mesh_contacts_of_tile = make_narrow_phase(table.ball_mesh_contact, table.mesh_work, table.ROWS)
+box_contacts_of_tile = make_narrow_phase(table.box_contact, table.no_work, geometry.MOST_POINTS)
+ellipsoid_contacts_of_tile = make_narrow_phase(table.ellipsoid_contact, table.ellipsoid_work, 1)
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_ball_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
+    """Contacts where each pair has a ball, and planes and boxes are all that stands in its way."""
+    total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size
+    if total <= contacts.a.size:
+        for tile in prange(tiles):
+            end = contacts.start[tile + 1] if tile + 1 < tiles else total
+            ball_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, 0, tile_size, margin, step, contacts, end)
+        if overflown(contacts, total):
+            return np.int64(-1)
+    return total
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_ball_mesh_contacts(pairs, capacity, arranged, meshes, many, tile_size, margin, step, contacts):
+    """Contacts where meshes may stand in the way of balls, too."""
+    total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
+    if total <= contacts.a.size:
+        for tile in prange(tiles):
+            end = contacts.start[tile + 1] if tile + 1 < tiles else total
+            ball_mesh_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, meshes, tile_size, margin, step, contacts, end)
+        if overflown(contacts, total):
+            return np.int64(-1)
+    return total
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_box_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
+    """Contacts of balls, boxes and planes."""
+    total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
+    if total <= contacts.a.size:
+        for tile in prange(tiles):
+            end = contacts.start[tile + 1] if tile + 1 < tiles else total
+            box_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, 0, tile_size, margin, step, contacts, end)
+        if overflown(contacts, total):
+            return np.int64(-1)
+    return total
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def find_ellipsoid_contacts(pairs, capacity, arranged, method, many, tile_size, margin, step, contacts):
+    """Contacts of balls, ellipsoids and planes."""
+    total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size
+    if total <= contacts.a.size:
+        for tile in prange(tiles):
+            end = contacts.start[tile + 1] if tile + 1 < tiles else total
+            ellipsoid_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, method, tile_size, margin, step, contacts, end)
+        if overflown(contacts, total):
+            return np.int64(-1)
+    return total
+
+
+
+class Family(NamedTuple):
+    """A family of scenes: the kinds they may hold, those that may move, and what its driver, find_..._contacts, needs."""
+
+    name: str
+    kinds: frozenset
+    movable: frozenset
+    library: object  # function(shapes) -> arguments of the driver
+
+
+FAMILIES = (
+    Family("ball", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE}), lambda shapes: ()),
+    Family("ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), lambda shapes: (shapes.meshes,)),
+    Family("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), lambda shapes: ()),
+    Family("ellipsoid", frozenset({SPHERE, PLANE, ELLIPSOID}), frozenset({SPHERE, ELLIPSOID}), lambda shapes: (shapes.method,)),
+    Family("any", frozenset(range(PLANE + 1)), frozenset(range(PLANE)), None),  # by way of ``jobs``
+)
+
+
+def family_of(bodies):
+    """The family of a scene by its bodies."""
+    kinds, movers = set(np.unique(bodies.shape).tolist()), set(np.unique(bodies.shape[bodies.status == MOVABLE]).tolist())
+    return next(family for family in FAMILIES if kinds <= family.kinds and movers <= family.movable)

@@ -1,0 +1,1 @@
+"""Joints of the CPU engine: gauges, laws, rows, and their direct solution."""

@@ -1,0 +1,74 @@
+"""The joint rows of a cone problem as the solvers see them: treated like contact rows, or solved at once.
+
+Gauss-Seidel calls ``begin`` and ``sweep``; the gradient solvers call ``apply``, ``gradient`` and ``finish``. Impulses and velocities
+change in place. Impulses are in double precision whatever the velocities are: there are few.
+"""
+
+import numpy as np
+
+from gravel.cpu.joints import direct
+from gravel.cpu.joints import rows as joint_rows
+
+
+class JointBlock:
+    def __init__(self, rows, members=None, system=None):
+        m = len(rows.eta)
+        self.rows, self.members = rows, members
+        self.system = system  # None: row by row
+        self.impulse, self.held = np.zeros(m), np.zeros(m, np.uint8)
+        self.memory = np.zeros(m)  # impulses of the last step that was taken
+        self.own_rows = None if system is None else rows._replace(body=rows.member)  # between members, not among all bodies
+
+    def renew(self, warm):
+        """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
+        self.impulse[:] = self.memory if warm else 0.0
+        direct.begin_rows(self.rows, self.held, self.impulse)
+        if self.system is not None:
+            self.system.state[0] = 0
+
+    def remember(self):
+        """The step is taken: the next one starts from its impulses."""
+        self.memory[:] = self.impulse
+
+    @property
+    def count(self):
+        return len(self.rows.eta)
+
+    def begin(self, velocity):
+        """Velocities take the starting impulses in."""
+        joint_rows.apply_joints(self.rows, self.impulse, velocity)
+
+    def sweep(self, velocity):
+        """One pass: all rows at once, or one after the other."""
+        if self.system is None:
+            joint_rows.sweep_joints(self.rows, self.impulse, velocity)
+        else:
+            slack = direct.slack_of(velocity.dtype)
+            direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.impulse, velocity, slack, True)
+
+    def measure_residual(self, velocity):
+        """(largest, sum of squares), m/s"""
+        return joint_rows.joint_residual(self.rows, self.impulse, velocity)
+
+    def apply(self, x, velocity):
+        """Velocities take the impulses x in. Solved directly, the bilateral rows' are found here, whatever x says of them."""
+        self.trial = x.astype(float)
+        if self.system is None:
+            return joint_rows.apply_joints(self.rows, self.trial, velocity)
+        bounded = np.isfinite(self.rows.lower) | np.isfinite(self.rows.upper)
+        if not np.array_equal(self.held, bounded):
+            self.held[:] = bounded
+            self.system.state[0] = 0
+        self.trial[~bounded] = 0.0
+        joint_rows.apply_joints(self.rows, self.trial, velocity)
+        direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.trial, velocity, 0.0, False)
+
+    def gradient(self, velocity, out):
+        """out := J v + b + c p after ``apply``; nothing is left of the rows that were solved."""
+        values = np.empty(self.count)
+        joint_rows.joint_gradient(self.rows, self.trial, velocity, values)
+        out[:] = values if self.system is None else np.where(self.held > 0, values, 0.0)
+
+    def finish(self):
+        """The impulses of the last ``apply`` are the solution."""
+        self.impulse[:] = self.trial

@@ -1,0 +1,299 @@
+"""Gauges: the scalars that joints hold at zero or leave free, and their gradients.
+
+In: joints (``Anchors``), poses of the bodies that have joints (``Members``). Out: the value of a gauge and its gradient on the
+velocities of the two bodies, J = [-l, w_a | l, w_b] on (v_a, omega_a | v_b, omega_b).
+
+With p_a = x_a + r_a and p_b = x_b + r_b the joint's points, d = p_b - p_a, frames a_i and b_j fixed in the bodies:
+
+    OFFSET i    d . a_i        l = a_i    w_a = -(r_a + d) x a_i    w_b = r_b x a_i
+    DOT ij      a_i . b_j      l = 0      w_a = -b_j x a_i          w_b = b_j x a_i
+    DISTANCE    |d|            l = d/|d|  w_a = -r_a x l            w_b = r_b x l
+    ANGLE       of b_1 to a_1  l = 0      w_a = -a_3                w_b = a_3        (exact where a_3 = b_3)
+    TURN i      rotation vector from a to b, along a_i: w_a = -a_i, w_b = a_i        (for small turns)
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gravel.cpu.integrate import turn_freely
+from gravel.cpu.threads import INNER
+from gravel.cpu.vectors import cross, rotate, to_matrix, turn
+from gravel.joints.kinds import ANGLE, DISTANCE, DOT, TURN_X
+from gravel.state import MOVABLE, REMOVED, STATUS
+
+STIFF = 0.25  # h^2 K / 4 over the inertia from which on links count as stiff: w h = 1
+
+
+class Anchors(NamedTuple):
+    """One row per joint."""
+
+    member_a: np.ndarray  # (j,) place among the members, -1: the world
+    member_b: np.ndarray
+    point_a: np.ndarray  # (j, 3) m, in the frame of the body
+    point_b: np.ndarray
+    frame_a: np.ndarray  # (j, 4) quaternion, in the frame of the body
+    frame_b: np.ndarray
+    angle: np.ndarray  # (j,) rad, as last seen, so that full turns are counted
+    broken: np.ndarray  # (j,) u1
+
+
+class Members(NamedTuple):
+    """The bodies that have joints, one row each."""
+
+    body: np.ndarray  # (k,) ids
+    row: np.ndarray  # (k,) place of the velocity in the solver
+    status: np.ndarray  # (k,)
+    position: np.ndarray  # (k, 3)
+    quaternion: np.ndarray  # (k, 4)
+    velocity: np.ndarray  # (k, 6) linear, angular
+    ahead_position: np.ndarray  # (k, 3) where they would be a step later with these velocities
+    ahead_quaternion: np.ndarray  # (k, 4)
+    inverse_mass: np.ndarray  # (k,)
+    inverse_inertia: np.ndarray  # (k, 6) xx xy xz yy yz zz, world frame
+    mass: np.ndarray  # (k,)
+    inertia: np.ndarray  # (k, 6)
+
+
+def make_members(body):
+    k = len(body)
+    return Members(
+        np.array(body, np.int64),
+        np.zeros(k, np.int64),
+        np.zeros(k, np.int64),
+        np.zeros((k, 3)),
+        np.zeros((k, 4)),
+        np.zeros((k, 6)),
+        np.zeros((k, 3)),
+        np.zeros((k, 4)),
+        np.zeros(k),
+        np.zeros((k, 6)),
+        np.zeros(k),
+        np.zeros((k, 6)),
+    )
+
+
+@njit(**INNER)
+def turned_tensor(m, x, y, z, out, k):
+    """out[k] := upper half of m diag(x, y, z) m^T"""
+    c = 0
+    for row in range(3):
+        for column in range(row, 3):
+            out[k, c] = m[row][0] * x * m[column][0] + m[row][1] * y * m[column][1] + m[row][2] * z * m[column][2]
+            c += 1
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def gather_members(tag, position, quaternion, velocity, inverse_mass, step, members):
+    """Fill the members' poses, masses and velocities, and where they would be after ``step``."""
+    for k in range(members.body.size):
+        b = members.body[k]
+        members.status[k] = tag[b, STATUS]
+        for c in range(3):
+            members.position[k, c] = position[b, c]
+            members.velocity[k, c] = velocity[b, c]
+            members.velocity[k, 3 + c] = velocity[b, 4 + c]
+            members.ahead_position[k, c] = position[b, c] + step * velocity[b, c]
+        for c in range(4):
+            members.quaternion[k, c] = quaternion[b, c]
+            members.ahead_quaternion[k, c] = quaternion[b, c]
+        x, y, z = members.velocity[k, 3], members.velocity[k, 4], members.velocity[k, 5]
+        ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
+        if tag[b, STATUS] == MOVABLE:
+            m = to_matrix(quaternion[b])
+            members.inverse_mass[k], members.mass[k] = inverse_mass[b, 0], 1.0 / inverse_mass[b, 0]
+            turned_tensor(m, ix, iy, iz, members.inverse_inertia, k)
+            turned_tensor(m, 1.0 / ix, 1.0 / iy, 1.0 / iz, members.inertia, k)
+            if ix == iy and iy == iz:
+                turn(members.ahead_quaternion, k, step * x, step * y, step * z)
+            else:
+                turn_freely(members.ahead_quaternion, k, ix, iy, iz, x, y, z, step)
+        else:
+            members.inverse_mass[k] = members.mass[k] = 0.0
+            members.inverse_inertia[k] = 0.0
+            members.inertia[k] = 0.0
+            turn(members.ahead_quaternion, k, step * x, step * y, step * z)
+
+
+@njit(**INNER)
+def add_leverage(member, arm, fx, fy, fz, leverage):
+    """A force f at an arm r resists turns of its body with the stiffness (r . f) 1 - (r f^T + f r^T) / 2."""
+    if member < 0:
+        return
+    k = leverage[member]
+    x, y, z = arm
+    along = x * fx + y * fy + z * fz
+    k[0, 0] += along - x * fx
+    k[1, 1] += along - y * fy
+    k[2, 2] += along - z * fz
+    for i, j, value in ((0, 1, x * fy + y * fx), (0, 2, x * fz + z * fx), (1, 2, y * fz + z * fy)):
+        k[i, j] -= 0.5 * value
+        k[j, i] -= 0.5 * value
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def stiffen_members(anchors, members, force, step):
+    """Inertia of members that a pull at their joints makes stiff against turning gets the least addition that keeps the step
+    stable; returns how many.
+
+    A light link under a tension T turns back with the frequency w = sqrt(12 T / (m l)). Evaluated where the step looks, that
+    stiffness K is stable up to w h = 2 only. The rule of average acceleration is stable for any: it adds h^2 K / 4 to the inertia
+    (Tournier et al. 2015 add the whole geometric stiffness, implicitly). It is added where and as far as h^2 K / 4 exceeds a
+    share of the inertia, so that mechanisms that are not stiff move, and keep their angular momentum, exactly as without."""
+    count = members.body.size
+    leverage = np.zeros((count, 3, 3))
+    for j in range(anchors.member_a.size):
+        fx, fy, fz = force[j, 0], force[j, 1], force[j, 2]
+        if anchors.broken[j] == 0 and fx * fx + fy * fy + fz * fz > 0.0:
+            a, b = anchors.member_a[j], anchors.member_b[j]
+            _, arm_a, _ = place(a, anchors.point_a[j], anchors.frame_a[j], members.position, members.quaternion)
+            _, arm_b, _ = place(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
+            add_leverage(a, arm_a, -fx, -fy, -fz, leverage)
+            add_leverage(b, arm_b, fx, fy, fz, leverage)
+    stiff = 0
+    for k in range(count):
+        if members.status[k] != MOVABLE:
+            continue
+        inverse = members.inverse_inertia[k]
+        size = math.sqrt((leverage[k] * leverage[k]).sum())
+        if 0.25 * step * step * size * (inverse[0] + inverse[3] + inverse[5]) <= STIFF:
+            continue
+        t = members.inertia[k]
+        inertia = np.array([[t[0], t[1], t[2]], [t[1], t[3], t[4]], [t[2], t[4], t[5]]])
+        values, axes = np.linalg.eigh(0.25 * step * step * leverage[k] - STIFF * inertia)
+        if values[2] <= 0.0:
+            continue
+        stiff += 1
+        for c in range(3):
+            for i in range(3):
+                for j in range(3):
+                    inertia[i, j] += max(values[c], 0.0) * axes[i, c] * axes[j, c]
+        back = np.linalg.inv(inertia)
+        c = 0
+        for i in range(3):
+            for j in range(i, 3):
+                members.inertia[k, c], members.inverse_inertia[k, c] = inertia[i, j], 0.5 * (back[i, j] + back[j, i])
+                c += 1
+    return stiff
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def write_inertia(members, inertia):
+    """The members' inverse inertia, as the contacts see it too."""
+    for k in range(members.body.size):
+        if members.status[k] == MOVABLE:
+            for c in range(6):
+                inertia[8 * members.row[k] + c] = members.inverse_inertia[k, c]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def find_rows(order, where, members):
+    """``members.row`` := place of each member in ``order``; those that are not there get the dummy's behind the last."""
+    for k in range(members.body.size):
+        where[members.body[k]] = order.size
+    for i in range(order.size):
+        where[order[i]] = i
+    for k in range(members.body.size):
+        members.row[k] = where[members.body[k]]
+
+
+@njit(**INNER)
+def product(p, q):
+    """Quaternion p q."""
+    return (
+        p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],
+        p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
+        p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1],
+        p[0] * q[3] + p[1] * q[2] - p[2] * q[1] + p[3] * q[0],
+    )
+
+
+@njit(**INNER)
+def place(member, point, frame, position, quaternion):
+    """(position of the body, arm r, quaternion of the joint's frame) on one side, world frame."""
+    if member < 0:
+        return (0.0, 0.0, 0.0), (point[0], point[1], point[2]), (frame[0], frame[1], frame[2], frame[3])
+    x = position[member]
+    arm = rotate(to_matrix(quaternion[member]), point[0], point[1], point[2])
+    return (x[0], x[1], x[2]), arm, product(quaternion[member], frame)
+
+
+@njit(**INNER)
+def angle_near(angle, near):
+    """The angle, with the full turns that bring it nearest to another."""
+    return angle + 2.0 * math.pi * round((near - angle) / (2.0 * math.pi))
+
+
+@njit(**INNER)
+def column(m, i):
+    return m[0][i], m[1][i], m[2][i]
+
+
+@njit(**INNER)
+def gauge_of(gauge, joint, anchors, position, quaternion, near):
+    """(value, l, w_a, w_b) of a gauge of a joint; an angle comes with the full turns that bring it nearest to ``near``."""
+    xa, ra, qa = place(anchors.member_a[joint], anchors.point_a[joint], anchors.frame_a[joint], position, quaternion)
+    xb, rb, qb = place(anchors.member_b[joint], anchors.point_b[joint], anchors.frame_b[joint], position, quaternion)
+    dx, dy, dz = xb[0] + rb[0] - xa[0] - ra[0], xb[1] + rb[1] - xa[1] - ra[1], xb[2] + rb[2] - xa[2] - ra[2]
+    a = to_matrix(qa)
+    none = (0.0, 0.0, 0.0)
+    if gauge < DOT:
+        ax, ay, az = column(a, gauge)
+        wx, wy, wz = cross(ra[0] + dx, ra[1] + dy, ra[2] + dz, ax, ay, az)
+        return dx * ax + dy * ay + dz * az, (ax, ay, az), (-wx, -wy, -wz), cross(rb[0], rb[1], rb[2], ax, ay, az)
+    if gauge == DISTANCE:
+        length = math.sqrt(dx * dx + dy * dy + dz * dz)
+        nx, ny, nz = (dx / length, dy / length, dz / length) if length > 1e-12 else column(a, 2)
+        wx, wy, wz = cross(ra[0], ra[1], ra[2], nx, ny, nz)
+        return length, (nx, ny, nz), (-wx, -wy, -wz), cross(rb[0], rb[1], rb[2], nx, ny, nz)
+    b = to_matrix(qb)
+    if gauge < DISTANCE:
+        ax, ay, az = column(a, (gauge - DOT) // 3)
+        bx, by, bz = column(b, (gauge - DOT) % 3)
+        wx, wy, wz = cross(bx, by, bz, ax, ay, az)
+        return ax * bx + ay * by + az * bz, none, (-wx, -wy, -wz), (wx, wy, wz)
+    if gauge == ANGLE:
+        sine = a[0][1] * b[0][0] + a[1][1] * b[1][0] + a[2][1] * b[2][0] - a[0][0] * b[0][1] - a[1][0] * b[1][1] - a[2][0] * b[2][1]
+        cosine = a[0][0] * b[0][0] + a[1][0] * b[1][0] + a[2][0] * b[2][0] + a[0][1] * b[0][1] + a[1][1] * b[1][1] + a[2][1] * b[2][1]
+        nx, ny, nz = column(a, 2)
+        return angle_near(math.atan2(sine, cosine), near), none, (-nx, -ny, -nz), (nx, ny, nz)
+    w, x, y, z = product((qa[0], -qa[1], -qa[2], -qa[3]), qb)
+    sine = math.sqrt(x * x + y * y + z * z)
+    factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-12 else 2.0
+    part = (x, y, z)
+    nx, ny, nz = column(a, gauge - TURN_X)
+    return (factor if w >= 0.0 else -factor) * part[gauge - TURN_X], none, (-nx, -ny, -nz), (nx, ny, nz)
+
+
+@njit(**INNER)
+def gauge_rate(joint, anchors, velocity, line, turn_a, turn_b):
+    """J v of a gauge."""
+    a, b, rate = anchors.member_a[joint], anchors.member_b[joint], 0.0
+    for c in range(3):
+        if a >= 0:
+            rate += turn_a[c] * velocity[a, 3 + c] - line[c] * velocity[a, c]
+        if b >= 0:
+            rate += turn_b[c] * velocity[b, 3 + c] + line[c] * velocity[b, c]
+    return rate
+
+
+@njit(**INNER)
+def is_dead(joint, anchors, members):
+    """Whether a joint is broken, or one of its bodies was removed."""
+    a, b = anchors.member_a[joint], anchors.member_b[joint]
+    gone = (a >= 0 and members.status[a] == REMOVED) or (b >= 0 and members.status[b] == REMOVED)
+    return gone or anchors.broken[joint] > 0
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def measure_coordinates(anchors, members, joints, gauges, values, rates):
+    """Values and rates of some gauges of some joints at the members' poses; angles take note of their turns."""
+    for k in range(joints.size):
+        j = joints[k]
+        value, line, turn_a, turn_b = gauge_of(gauges[k], j, anchors, members.position, members.quaternion, anchors.angle[j])
+        values[k] = value
+        rates[k] = gauge_rate(j, anchors, members.velocity, line, turn_a, turn_b)
+        if gauges[k] == ANGLE:
+            anchors.angle[j] = value

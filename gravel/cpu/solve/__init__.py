@@ -1,0 +1,1 @@
+"""The cone problem of the CPU engine: contacts to impulses and velocities."""

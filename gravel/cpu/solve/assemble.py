@@ -1,0 +1,221 @@
+"""Assemble: contacts and joint rows to one cone problem in block form.
+
+In: contacts with slots, arranged bodies, the material table. Out: the rows of the blocks (``gravel.cpu.solve.blocks``).
+
+The bias of a contact is b = (gap / h) n for a gap (it may close, no further), and for a penetration the share of it that
+the step may take back, at most at ``recovery_speed``. Immovable bodies that turn add the velocity of their surface.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.solve.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
+from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.cpu.vectors import cross, to_matrix
+from gravel.state import MATERIAL
+
+TOUCHING = 1e-3  # of the margin: gaps below it bear cohesion
+# Nothing asks gaps below this share of the margin to close. A resting box whose corners must close every hair of a gap within
+# the step is never at rest: few iterations answer late, and the late answer makes a tall stack sway more and more.
+RESTING = 1e-2
+FRICTION_COLUMN, ROLLING_COLUMN, SPINNING_COLUMN, COHESION_COLUMN = 0, 2, 3, 4  # of materials.PAIR_FIELDS
+
+
+@njit(**INNER)
+def response(inertia, body, rx, ry, rz, dx, dy, dz):
+    """(J^-1 (r x d)) x r: velocity at arm r after a unit impulse along d there, turning part."""
+    i = 8 * body
+    tx, ty, tz = cross(rx, ry, rz, dx, dy, dz)
+    wx = inertia[i] * tx + inertia[i + 1] * ty + inertia[i + 2] * tz
+    wy = inertia[i + 1] * tx + inertia[i + 3] * ty + inertia[i + 4] * tz
+    wz = inertia[i + 2] * tx + inertia[i + 4] * ty + inertia[i + 5] * tz
+    return cross(wx, wy, wz, rx, ry, rz)
+
+
+@njit(**INNER)
+def tangents(nx, ny, nz):
+    """Two directions that complete n to a right-handed frame (Duff et al. 2017)."""
+    sign = 1.0 if nz >= 0.0 else -1.0
+    a = -1.0 / (sign + nz)
+    b = nx * ny * a
+    return 1.0 + sign * nx * nx * a, sign * b, -sign * nx, b, sign + ny * ny * a, -ny
+
+
+@njit(**INNER)
+def contact_responses(inertia, mass, a, b, nx, ny, nz, ax, ay, az, bx, by, bz):
+    """(normal, tangential, residual's eta, twist) of a contact between any two bodies.
+
+    The 3 x 3 response N is bounded from above by diag(n, t, t), so that a step with it never overshoots: with g the
+    coupling of normal and tangential parts, 2 x g y <= |g| (e x^2 + y^2 / e).
+    """
+    ux, uy, uz, wx, wy, wz = tangents(nx, ny, nz)
+    n0, n1, n2 = response_row(inertia, mass, a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
+    u0, u1, u2 = response_row(inertia, mass, a, b, ux, uy, uz, ax, ay, az, bx, by, bz)
+    w0, w1, w2 = response_row(inertia, mass, a, b, wx, wy, wz, ax, ay, az, bx, by, bz)
+    nn = n0 * nx + n1 * ny + n2 * nz
+    uu = u0 * ux + u1 * uy + u2 * uz
+    ww = w0 * wx + w1 * wy + w2 * wz
+    uw = u0 * wx + u1 * wy + u2 * wz
+    nu, nw = n0 * ux + n1 * uy + n2 * uz, n0 * wx + n1 * wy + n2 * wz
+    tt = 0.5 * (uu + ww) + math.sqrt(0.25 * (uu - ww) ** 2 + uw * uw)
+    coupling = math.sqrt(nu * nu + nw * nw)
+    ratio = math.sqrt(nn / tt)
+    i, j = 8 * a, 8 * b
+    twist = inertia[i] + inertia[i + 3] + inertia[i + 5] + inertia[j] + inertia[j + 3] + inertia[j + 5]
+    return nn + coupling * ratio, tt + coupling / ratio, 3.0 / (nn + uu + ww), max(twist, 1e-30)
+
+
+@njit(**INNER)
+def response_row(inertia, mass, a, b, dx, dy, dz, ax, ay, az, bx, by, bz):
+    x0, y0, z0 = response(inertia, a, ax, ay, az, dx, dy, dz)
+    x1, y1, z1 = response(inertia, b, bx, by, bz, dx, dy, dz)
+    return mass * dx + x0 + x1, mass * dy + y0 + y1, mass * dz + z0 + z1
+
+
+@njit(**INNER)
+def world_inertia_of(i, order, quaternion, mass, inertia):
+    b = order[i]
+    m = to_matrix(quaternion[b])
+    x, y, z = mass[b, 1], mass[b, 2], mass[b, 3]
+    k = 8 * i
+    for row in range(3):
+        for column in range(row, 3):
+            inertia[k] = m[row][0] * x * m[column][0] + m[row][1] * y * m[column][1] + m[row][2] * z * m[column][2]
+            k += 1
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def world_inertia(order, bodies, inertia):
+    """``inertia`` := inverse inertia of the arranged bodies in the world frame, rows of eight; the last is the dummy's."""
+    for i in prange(order.size):
+        world_inertia_of(np.int64(i), order, bodies.quaternion, bodies.inverse_mass, inertia)
+    for k in range(8 * order.size, 8 * order.size + 8):
+        inertia[k] = 0
+
+
+@njit(**INNER)
+def clear_block(block, blocks, unknowns, general, dummy):
+    """Empty lanes: the dummy body, no impulse, and responses that can be divided by."""
+    rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
+    block_impulse, block_torque = unknowns.impulse, unknowns.torque
+    rolling, rows_per_block = rolling_arms.size > 0, ROWS_GENERAL if general else ROWS_SPHERICAL
+    real = rows.dtype.type
+    for k in range(block * rows_per_block * WIDTH, (block + 1) * rows_per_block * WIDTH):
+        rows[k] = real(0)
+    for k in range(block * WIDTH, (block + 1) * WIDTH):
+        body_a[k] = dummy
+        body_b[k] = dummy
+    for k in range(block * 3 * WIDTH, (block + 1) * 3 * WIDTH):
+        block_impulse[k] = real(0)
+        if rolling:
+            block_torque[k] = real(0)
+    if rolling:
+        for k in range(block * 2 * WIDTH, (block + 1) * 2 * WIDTH):
+            rolling_arms[k] = real(0)
+    if general:  # padding lanes: any response will do, but not zero
+        for lane in range(WIDTH):
+            k = block * rows_per_block * WIDTH + lane
+            for row in range(16, 20):
+                rows[k + row * WIDTH] = real(1)
+
+
+def make_assemble_tile(general):
+    """The work on one tile: arms and inertia of any shape (``general``), or balls. A constant, so that scenes of balls do
+    not compile the rest."""
+    rows_per_block = ROWS_GENERAL if general else ROWS_SPHERICAL
+
+    @njit(**INNER)
+    @named("any" if general else "balls")
+    def assemble_tile(tile, contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
+        rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
+        block_impulse, block_torque = unknowns.impulse, unknowns.torque
+        rolling = rolling_arms.size > 0
+        contact_a, contact_b, start, count = contacts.a, contacts.b, contacts.start, contacts.count
+        normal, arm, gaps = contacts.normal, contacts.arm, contacts.gap
+        reach, tag, mass, velocity = arranged.reach, arranged.tag, arranged.mass, arranged.velocity
+        for block in range(blocks.block_start[tile], blocks.block_start[tile + 1]):
+            clear_block(block, blocks, unknowns, general, arranged.order.size)
+        for c in range(start[tile], start[tile] + count[tile]):
+            a, b = contact_a[c], contact_b[c]
+            block, lane = slot[c] // WIDTH, slot[c] % WIDTH
+            k = block * rows_per_block * WIDTH + lane
+            nx, ny, nz = normal[c, 0], normal[c, 1], normal[c, 2]
+            ax, ay, az = arm[c, 0], arm[c, 1], arm[c, 2]
+            bx, by, bz = ax + reach[a, 0] - reach[b, 0], ay + reach[a, 1] - reach[b, 1], az + reach[a, 2] - reach[b, 2]
+            i, j = tag[a, MATERIAL], tag[b, MATERIAL]
+            friction, cohesion = table[i, j, FRICTION_COLUMN], table[i, j, COHESION_COLUMN]
+            body_a[slot[c]], body_b[slot[c]] = a, b
+            rows[k], rows[k + WIDTH], rows[k + 2 * WIDTH] = nx, ny, nz
+            rows[k + 6 * WIDTH] = friction
+            near = margin.absolute
+            near += margin.share * (reach[a, 3] - arranged.extent[a, 3]) if tag[a, 3] else 0.0
+            near += margin.share * (reach[b, 3] - arranged.extent[b, 3]) if tag[b, 3] else 0.0
+            if gaps[c] > 0.0:
+                bias = gaps[c] / scalars.step if gaps[c] > RESTING * near else 0.0
+            else:
+                bias = max(scalars.recovery * gaps[c] / scalars.step, -scalars.recovery_speed)
+            sx, sy, sz = bias * nx, bias * ny, bias * nz
+            rows[k + 7 * WIDTH] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
+            rows[k + 8 * WIDTH], rows[k + 9 * WIDTH] = mass[a, 0], mass[b, 0]
+            if general:
+                rows[k + 10 * WIDTH], rows[k + 11 * WIDTH], rows[k + 12 * WIDTH] = ax, ay, az
+                rows[k + 13 * WIDTH], rows[k + 14 * WIDTH], rows[k + 15 * WIDTH] = bx, by, bz
+                n, t, eta, twist = contact_responses(inertia, mass[a, 0] + mass[b, 0], a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
+                rows[k + 16 * WIDTH], rows[k + 17 * WIDTH], rows[k + 18 * WIDTH], rows[k + 19 * WIDTH] = n, t, eta, twist
+            else:
+                # a ball's arm lies along the normal; an immovable body's turning enters as a surface velocity
+                if tag[a, 3]:
+                    rows[k + 10 * WIDTH] = ax * nx + ay * ny + az * nz
+                    rows[k + 12 * WIDTH] = mass[a, 1]
+                else:
+                    tx, ty, tz = cross(velocity[a, 4], velocity[a, 5], velocity[a, 6], ax, ay, az)
+                    sx, sy, sz = sx - tx, sy - ty, sz - tz
+                if tag[b, 3]:
+                    rows[k + 11 * WIDTH] = -(bx * nx + by * ny + bz * nz)
+                    rows[k + 13 * WIDTH] = mass[b, 1]
+                else:
+                    tx, ty, tz = cross(velocity[b, 4], velocity[b, 5], velocity[b, 6], bx, by, bz)
+                    sx, sy, sz = sx + tx, sy + ty, sz + tz
+            rows[k + 3 * WIDTH], rows[k + 4 * WIDTH], rows[k + 5 * WIDTH] = sx, sy, sz
+            at = block * 3 * WIDTH + lane
+            # a remembered impulse is turned into the cone of the new normal: pushing, and within friction
+            pn = impulse[c, 0] * nx + impulse[c, 1] * ny + impulse[c, 2] * nz
+            tx, ty, tz = impulse[c, 0] - pn * nx, impulse[c, 1] - pn * ny, impulse[c, 2] - pn * nz
+            pn = max(pn, -rows[k + 7 * WIDTH])
+            most = friction * (pn + rows[k + 7 * WIDTH])
+            pt = math.sqrt(tx * tx + ty * ty + tz * tz)
+            keep = 1.0 if pt <= most else most / pt
+            block_impulse[at] = pn * nx + keep * tx
+            block_impulse[at + WIDTH] = pn * ny + keep * ty
+            block_impulse[at + 2 * WIDTH] = pn * nz + keep * tz
+            if rolling:
+                rolling_arms[block * 2 * WIDTH + lane] = table[i, j, ROLLING_COLUMN]
+                rolling_arms[block * 2 * WIDTH + WIDTH + lane] = table[i, j, SPINNING_COLUMN]
+                for row in range(3):
+                    block_torque[at + row * WIDTH] = torque[c, row]
+
+    return assemble_tile
+
+
+ball_tile = make_assemble_tile(False)
+any_tile = make_assemble_tile(True)
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def assemble_balls(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
+    """Fill the blocks' rows and the starting impulses, where every movable body is a ball."""
+    for block in range(blocks.block_start[-2], blocks.block_start[-1]):  # the hubs', which all tiles fill
+        clear_block(block, blocks, unknowns, False, arranged.order.size)
+    for tile in prange(contacts.count.size):
+        ball_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def assemble_any(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
+    """The same for bodies of any shape."""
+    for block in range(blocks.block_start[-2], blocks.block_start[-1]):
+        clear_block(block, blocks, unknowns, True, arranged.order.size)
+    for tile in prange(contacts.count.size):
+        any_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)

@@ -1,0 +1,169 @@
+"""Impacts: bodies that hit each other bounce, before the cone problem makes them stay apart.
+
+In: contacts and the velocities at the start of the step. Out: velocities after the bounces, and their impulses.
+
+A contact that closes within the step, faster than a threshold, is a collision: the pair's normal velocity becomes
+-e times what it was, with Coulomb friction during the blow. One pair after the other, until none closes faster than the
+threshold. Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share
+a blow (Newton's cradle: -1/3, 2/3, 2/3 instead of 0, 0, 1); one after the other, the blow travels through, and with e = 1
+every single collision keeps energy and momentum.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from gravel.cpu.solve.assemble import FRICTION_COLUMN, contact_responses, response_row
+from gravel.cpu.threads import INNER
+from gravel.cpu.vectors import cross
+from gravel.state import MATERIAL
+
+RESTITUTION_COLUMN = 1  # of materials.PAIR_FIELDS
+ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
+PAIR_ROUNDS = 100  # for the contacts of one pair to agree
+
+
+@njit(**INNER)
+def add_impulse(velocity, body, mass, inertia, spin, rx, ry, rz, px, py, pz):
+    """Velocity row of a body after an impulse p at arm r."""
+    v = velocity[body]
+    v[0] += mass * px
+    v[1] += mass * py
+    v[2] += mass * pz
+    tx, ty, tz = cross(rx, ry, rz, px, py, pz)
+    if inertia.size > 0:
+        k = 8 * body
+        tx, ty, tz = (
+            inertia[k] * tx + inertia[k + 1] * ty + inertia[k + 2] * tz,
+            inertia[k + 1] * tx + inertia[k + 3] * ty + inertia[k + 4] * tz,
+            inertia[k + 2] * tx + inertia[k + 4] * ty + inertia[k + 5] * tz,
+        )
+    else:
+        tx, ty, tz = spin * tx, spin * ty, spin * tz
+    v[4] += tx
+    v[5] += ty
+    v[6] += tz
+
+
+@njit(**INNER)
+def normal_velocity(c, contacts, arranged):
+    """(u, u . n, arms) of contact c: velocity of b relative to a at the contact, and where that is."""
+    a, b = contacts.a[c], contacts.b[c]
+    velocity, reach = arranged.velocity, arranged.reach
+    ax, ay, az = contacts.arm[c, 0], contacts.arm[c, 1], contacts.arm[c, 2]
+    bx, by, bz = ax + reach[a, 0] - reach[b, 0], ay + reach[a, 1] - reach[b, 1], az + reach[a, 2] - reach[b, 2]
+    v = velocity
+    ux = v[b, 0] - v[a, 0] + (v[b, 5] * bz - v[b, 6] * by) - (v[a, 5] * az - v[a, 6] * ay)
+    uy = v[b, 1] - v[a, 1] + (v[b, 6] * bx - v[b, 4] * bz) - (v[a, 6] * ax - v[a, 4] * az)
+    uz = v[b, 2] - v[a, 2] + (v[b, 4] * by - v[b, 5] * bx) - (v[a, 4] * ay - v[a, 5] * ax)
+    un = ux * contacts.normal[c, 0] + uy * contacts.normal[c, 1] + uz * contacts.normal[c, 2]
+    return ux, uy, uz, un, ax, ay, az, bx, by, bz
+
+
+@njit(**INNER)
+def responses(c, contacts, arranged, inertia, arms):
+    """What a normal and a tangential impulse do to the relative velocity."""
+    a, b = contacts.a[c], contacts.b[c]
+    nx, ny, nz = contacts.normal[c, 0], contacts.normal[c, 1], contacts.normal[c, 2]
+    ax, ay, az, bx, by, bz = arms
+    mass = arranged.mass[a, 0] + arranged.mass[b, 0]
+    if inertia.size > 0:
+        _, rt, _, _ = contact_responses(inertia, mass, a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
+        n0, n1, n2 = response_row(inertia, mass, a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
+        return n0 * nx + n1 * ny + n2 * nz, rt
+    arm_a, arm_b = ax * nx + ay * ny + az * nz, bx * nx + by * ny + bz * nz
+    return mass, mass + arm_a * arm_a * arranged.mass[a, 1] + arm_b * arm_b * arranged.mass[b, 1]
+
+
+@njit(**INNER)
+def push(c, contacts, arranged, inertia, arms, px, py, pz, blow):
+    """Impulse p on b and -p on a at contact c."""
+    a, b, mass = contacts.a[c], contacts.b[c], arranged.mass
+    ax, ay, az, bx, by, bz = arms
+    add_impulse(arranged.velocity, a, mass[a, 0], inertia, mass[a, 1], ax, ay, az, -px, -py, -pz)
+    add_impulse(arranged.velocity, b, mass[b, 0], inertia, mass[b, 1], bx, by, bz, px, py, pz)
+    blow[c, 0] += px
+    blow[c, 1] += py
+    blow[c, 2] += pz
+
+
+@njit(**INNER)
+def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction, step, threshold, blow, target, load):
+    """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble. True if it did."""
+    collides = False
+    for c in range(first, last):
+        un = normal_velocity(c, contacts, arranged)[3]
+        closing = un < -threshold and contacts.gap[c] + step * un <= 0.0
+        target[c - first] = -restitution * un if closing else 0.0
+        load[c - first] = 0.0 if closing else -1.0
+        collides = collides or closing
+    if not collides:
+        return False
+    for _ in range(1 if last - first == 1 else PAIR_ROUNDS):
+        change = 0.0
+        for c in range(first, last):
+            if load[c - first] < 0.0:
+                continue
+            _, _, _, un, ax, ay, az, bx, by, bz = normal_velocity(c, contacts, arranged)
+            arms = ax, ay, az, bx, by, bz
+            rn, _ = responses(c, contacts, arranged, inertia, arms)
+            p = max(load[c - first] + (target[c - first] - un) / rn, 0.0) - load[c - first]
+            load[c - first] += p
+            change = max(change, abs(p) * rn)
+            push(
+                c,
+                contacts,
+                arranged,
+                inertia,
+                arms,
+                p * contacts.normal[c, 0],
+                p * contacts.normal[c, 1],
+                p * contacts.normal[c, 2],
+                blow,
+            )
+        if change < 1e-9 * target[0]:
+            break
+    for c in range(first, last):
+        if load[c - first] > 0.0 and friction > 0.0:
+            ux, uy, uz, un, ax, ay, az, bx, by, bz = normal_velocity(c, contacts, arranged)
+            arms = ax, ay, az, bx, by, bz
+            _, rt = responses(c, contacts, arranged, inertia, arms)
+            tx, ty, tz = ux - un * contacts.normal[c, 0], uy - un * contacts.normal[c, 1], uz - un * contacts.normal[c, 2]
+            slip = math.sqrt(tx * tx + ty * ty + tz * tz)
+            pt = -min(slip / rt, friction * load[c - first]) / max(slip, 1e-30)
+            push(c, contacts, arranged, inertia, arms, pt * tx, pt * ty, pt * tz, blow)
+    return True
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def bounce(contacts, arranged, inertia, table, step, threshold, blow):
+    """Let colliding pairs bounce; ``blow`` (c, 3) := the impulses of that on b. Returns the number of collisions."""
+    collisions, n = 0, arranged.order.size
+    touched = np.ones(n, np.bool_)
+    target, load = np.empty(64), np.empty(64)
+    for c in range(blow.shape[0]):
+        blow[c, 0], blow[c, 1], blow[c, 2] = 0, 0, 0
+    for _ in range(ROUNDS):
+        touched_now = np.zeros(n, np.bool_)
+        before = collisions
+        for tile in range(contacts.count.size):
+            c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
+            while c < end:
+                a, b, first = contacts.a[c], contacts.b[c], c
+                while c < end and contacts.a[c] == a and contacts.b[c] == b and c - first < 64:
+                    c += 1
+                if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
+                    continue
+                i, j = arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL]
+                restitution, friction = table[i, j, RESTITUTION_COLUMN], table[i, j, FRICTION_COLUMN]
+                if restitution > 0.0 and bounce_pair(
+                    first, c, contacts, arranged, inertia, restitution, friction, step, threshold, blow, target, load
+                ):
+                    touched_now[a] = touched_now[a] or arranged.tag[a, 3] > 0
+                    touched_now[b] = touched_now[b] or arranged.tag[b, 3] > 0
+                    collisions += 1
+        touched = touched_now
+        if collisions == before:
+            break
+    return collisions

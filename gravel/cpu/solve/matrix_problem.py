@@ -1,0 +1,96 @@
+"""A cone problem given by matrices: u = W r + q, contacts in blocks (N, T1, T2).
+
+Offers the same as ``gravel.cpu.solve.block_problem``; vectors have the same layout, so the gradient solvers are the same.
+"""
+
+import functools
+
+import numpy as np
+from numba import njit
+
+from gravel.cpu.solve.blocks import WIDTH
+from gravel.cpu.solve.cones import Cones, measure, project
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, passes):
+    """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block."""
+    for _ in range(passes):
+        for c in range(mu.size):
+            u = np.zeros(3)
+            for row in range(3):
+                total = q[3 * c + row]
+                for k in range(indptr[3 * c + row], indptr[3 * c + row + 1]):
+                    total += data[k] * r[indices[k]]
+                u[row] = total
+            x, y, z = r[3 * c], r[3 * c + 1], r[3 * c + 2]
+            for _ in range(50):
+                extra = coulomb * mu[c] * np.sqrt(u[1] ** 2 + u[2] ** 2)
+                step = 1.0 / bound[c]
+                x1, y1, z1, _ = project(x - step * (u[0] + extra), y - step * u[1], z - step * u[2], 1.0, 0.0, 0.0, mu[c], 0.0)
+                dx, dy, dz = x1 - x, y1 - y, z1 - z
+                x, y, z = x1, y1, z1
+                for row in range(3):
+                    u[row] += diagonal[c, row, 0] * dx + diagonal[c, row, 1] * dy + diagonal[c, row, 2] * dz
+                if abs(dx) + abs(dy) + abs(dz) <= 1e-13 * (abs(x) + abs(y) + abs(z)):
+                    break
+            r[3 * c], r[3 * c + 1], r[3 * c + 2] = x, y, z
+
+
+class MatrixProblem:
+    def __init__(self, matrix, q, mu, coulomb):
+        self.matrix, self.q, self.mu, self.coulomb = matrix.tocsr(), q, mu, float(coulomb)
+        self.contacts = len(mu)
+        self.number = -(-self.contacts // WIDTH)
+        self.size = self.number * 3 * WIDTH
+        self.r = np.zeros(3 * self.contacts)
+        self.start = np.zeros(self.size)
+        self.diagonal = np.stack([self.matrix[3 * c : 3 * c + 3, 3 * c : 3 * c + 3].toarray() for c in range(self.contacts)])
+        trace = np.trace(self.diagonal, axis1=1, axis2=2)
+        if (trace <= 0).any():
+            raise ValueError(f"W must have positive diagonal blocks, but that of contact {int(np.argmin(trace))} has trace {trace.min():g}")
+        self.eta = 3 / trace
+        self.bound = np.linalg.eigvalsh(0.5 * (self.diagonal + self.diagonal.transpose(0, 2, 1)))[:, -1]
+
+    def begin(self):
+        """Nothing to do: the sweep computes u from r."""
+
+    def sweep(self, passes):
+        w = self.matrix
+        sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, self.coulomb, self.r, passes)
+
+    def measure(self):
+        x, g = self._to_lanes(self.r), self._to_lanes(self.matrix @ self.r + self.q)
+        return measure(self.cones, x, g, self.coulomb, np.empty((self.number + 2, 3)))
+
+    @functools.cached_property
+    def cones(self):
+        normal = np.zeros((self.number, 3, WIDTH))
+        lanes = lambda v, fill: np.concatenate([v, np.full(self.number * WIDTH - len(v), fill)]).reshape(-1, WIDTH)  # noqa: E731
+        normal[:, 0] = lanes(np.ones(self.contacts), 0.0)
+        empty = np.empty(0)
+        return Cones(
+            normal,
+            lanes(self.mu, 0.0),
+            np.zeros((self.number, WIDTH)),
+            lanes(self.eta, 1.0),
+            np.empty((0, 2, WIDTH)),
+            np.empty((0, WIDTH)),
+            empty,
+            empty,
+            empty,
+        )
+
+    def gradient(self, x, out):
+        out[:] = self._to_lanes(self.matrix @ self._from_lanes(x) + self.q)
+
+    def finish(self, x):
+        self.r[:] = self._from_lanes(x)
+
+    def _to_lanes(self, r):
+        x = np.zeros((self.number * WIDTH, 3))
+        x[: self.contacts] = r.reshape(-1, 3)
+        return np.ascontiguousarray(x.reshape(self.number, WIDTH, 3).transpose(0, 2, 1)).reshape(-1)
+
+    def _from_lanes(self, x):
+        return x.reshape(self.number, 3, WIDTH).transpose(0, 2, 1).reshape(-1, 3)[: self.contacts].reshape(-1)

@@ -1,0 +1,392 @@
+"""Joints: what holds bodies together. Plain descriptions, checked where they are made.
+
+A joint sits at a point and has an axis, both given in world coordinates where the bodies lie in the scene. It carries a
+frame a1 a2 a3 fixed in body a and a frame b1 b2 b3 fixed in body b, which coincide at the start, with a3 along the axis.
+With d = (point of b) - (point of a), each joint holds a few of these scalars, its gauges, at zero:
+
+    OFFSET i    d . a_i       the points stay together along a_i
+    DOT ij      a_i . b_j     two directions stay at right angles
+    DISTANCE    |d| - length
+
+and leaves others free, its coordinates, on which limits, friction, springs and motors act:
+
+    OFFSET 3    slide along the axis, m
+    ANGLE       turn of b about the axis, rad, counted on over full turns
+    DISTANCE    length, m
+
+A body is its id, or None for the world. ``gravel.cpu.joints.gauges`` has the gradients.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from gravel import checks
+from gravel.joints.drives import MOTORS, SpringLaw, as_limits
+
+OFFSET_X, OFFSET_Y, OFFSET_Z = 0, 1, 2
+DOT = 3  # DOT + 3 i + j: a_i . b_j, counted from 0
+DISTANCE, ANGLE = 12, 13
+TURN_X, TURN_Y, TURN_Z = 14, 15, 16  # components of the rotation vector from a to b in the frame of a
+
+POINT = (OFFSET_X, OFFSET_Y, OFFSET_Z)
+LINE = (OFFSET_X, OFFSET_Y)
+AXIS = (DOT + 2, DOT + 5)  # a1 . b3, a2 . b3
+LOCK = (DOT + 5, DOT + 6, DOT + 1)  # a2 . b3, a3 . b1, a1 . b2
+
+
+class Drive(NamedTuple):
+    """What acts on one coordinate of a joint."""
+
+    gauge: int
+    start: float  # the coordinate's value at the start
+    limits: object
+    motor: object
+    friction: float
+    spring: object
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What all joints between two bodies have.
+
+    ``point`` m and ``axis``: where it is and along what, in world coordinates. ``point_b`` and ``axis_b``: the same for body b,
+    where they differ at the start; ``Scene.add_joint(..., assemble=True)`` lets the simulation close the difference.
+    ``collide``: whether the two bodies may touch each other. It breaks when its reaction exceeds ``break_force`` N or
+    ``break_torque`` N m."""
+
+    body_a: int
+    body_b: int
+    point: object = (0.0, 0.0, 0.0)
+    axis: object = (0.0, 0.0, 1.0)
+    point_b: object = None
+    axis_b: object = None
+    collide: bool = False
+    break_force: float = math.inf
+    break_torque: float = math.inf
+
+    HOLDS: ClassVar[tuple] = ()  # gauges kept at zero
+    COORDINATES: ClassVar[tuple] = ()  # (gauge, prefix of the options that act on it)
+
+    def __post_init__(self):
+        kind = type(self).__name__
+        for name in ("body_a", "body_b"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, checks.count(f"{kind} {name}", getattr(self, name)))
+        if self.body_a == self.body_b:
+            which = "the world" if self.body_a is None else f"body {self.body_a}"
+            raise ValueError(f"{kind} must join two different bodies, but both ends are {which}")
+        for name in ("point", "point_b", "axis", "axis_b"):
+            value = getattr(self, name)
+            if value is not None:
+                check = checks.unit(f"{kind} {name}", value) if name.startswith("axis") else checks.array(f"{kind} {name}", value, (3,))
+                object.__setattr__(self, name, tuple(check.tolist()))
+        for name in ("break_force", "break_torque"):
+            checks.bound(f"{kind} {name}", getattr(self, name), above=0.0)
+        if not isinstance(self.collide, bool):
+            raise TypeError(f"{kind} collide must be True or False, not {self.collide!r}")
+        for _, prefix in self.COORDINATES:
+            self._check_drive(kind, prefix)
+
+    def _check_drive(self, kind, prefix):
+        names = {f.name for f in fields(self)}
+        if prefix + "limits" in names:
+            object.__setattr__(self, prefix + "limits", as_limits(f"{kind} {prefix}limits", getattr(self, prefix + "limits")))
+        motor = getattr(self, prefix + "motor", None)
+        if motor is not None and not isinstance(motor, MOTORS):
+            raise TypeError(f"{kind} {prefix}motor must be a SpeedMotor, PositionMotor or ForceMotor, not {motor!r}")
+        spring = getattr(self, prefix + "spring", None)
+        if spring is not None and not isinstance(spring, SpringLaw):
+            raise TypeError(f"{kind} {prefix}spring must be a SpringLaw, not {spring!r}")
+        checks.number(f"{kind} {prefix}friction", getattr(self, prefix + "friction", 0.0), minimum=0.0)
+        checks.number(f"{kind} {prefix}start", getattr(self, prefix + "start", 0.0))
+
+    @property
+    def drives(self):
+        """What acts on each coordinate, in the order of ``COORDINATES``."""
+        option = lambda name, default: getattr(self, name, default)  # noqa: E731
+        return [
+            Drive(
+                gauge,
+                option(prefix + "start", 0.0),
+                option(prefix + "limits", None),
+                option(prefix + "motor", None),
+                option(prefix + "friction", 0.0),
+                option(prefix + "spring", None),
+            )
+            for gauge, prefix in self.COORDINATES
+        ]
+
+    def describe(self):
+        """The joint in a few words, for messages."""
+        name = lambda body: "the world" if body is None else f"body {body}"  # noqa: E731
+        return f"{type(self).__name__} between {name(self.body_a)} and {name(self.body_b)}"
+
+
+@dataclass(frozen=True)
+class Spherical(Joint):
+    """A ball joint: the points stay together, b turns freely."""
+
+    HOLDS = POINT
+
+
+@dataclass(frozen=True)
+class Universal(Joint):
+    """Cardan joint: the points stay together, ``axis`` (fixed in a) and ``axis_b`` (fixed in b) at right angles."""
+
+    HOLDS = (*POINT, DOT + 8)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.axis_b is None:
+            raise ValueError("Universal needs axis_b, the axis fixed in body b, at right angles to axis")
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """Welds two bodies together as they lie."""
+
+    HOLDS = (*POINT, *LOCK)
+
+
+@dataclass(frozen=True)
+class Planar(Joint):
+    """b slides on the plane through the point, square to the axis, and turns about the axis."""
+
+    HOLDS = (OFFSET_Z, *AXIS)
+
+
+@dataclass(frozen=True)
+class OneDrive(Joint):
+    """A joint with one free coordinate, on which limits, a motor, friction (N or N m) and a spring may act. Its position is
+    ``start`` where the points meet and nothing has turned."""
+
+    limits: object = None
+    motor: object = None
+    friction: float = 0.0
+    spring: SpringLaw = None
+    start: float = 0.0
+
+
+@dataclass(frozen=True)
+class Revolute(OneDrive):
+    """A hinge: b turns about the axis. Coordinate: the angle, rad."""
+
+    HOLDS = (*POINT, *AXIS)
+    COORDINATES = ((ANGLE, ""),)
+
+
+@dataclass(frozen=True)
+class Prismatic(OneDrive):
+    """A slide: b moves along the axis and does not turn. Coordinate: the slide, m."""
+
+    HOLDS = (*LINE, *LOCK)
+    COORDINATES = ((OFFSET_Z, ""),)
+
+
+@dataclass(frozen=True)
+class PointOnLine(OneDrive):
+    """The point of b stays on the line through the point of a along the axis; b turns freely. Coordinate: the slide, m."""
+
+    HOLDS = LINE
+    COORDINATES = ((OFFSET_Z, ""),)
+
+
+@dataclass(frozen=True)
+class Cylindrical(OneDrive):
+    """b slides along the axis and turns about it. ``limits``, ``motor``, ``friction``, ``spring`` and ``start`` act on the slide,
+    the same names with ``turn_`` on the angle."""
+
+    turn_limits: object = None
+    turn_motor: object = None
+    turn_friction: float = 0.0
+    turn_spring: SpringLaw = None
+    turn_start: float = 0.0
+
+    HOLDS = (*LINE, *AXIS)
+    COORDINATES = ((OFFSET_Z, ""), (ANGLE, "turn_"))
+
+
+@dataclass(frozen=True)
+class Screw(Cylindrical):
+    """A Cylindrical joint whose slide follows the angle: ``pitch`` m a turn (right-handed if positive)."""
+
+    pitch: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if checks.number("Screw pitch", self.pitch) == 0.0:
+            raise ValueError("Screw pitch must not be zero: m a turn")
+
+
+@dataclass(frozen=True)
+class Distance(Joint):
+    """A rod between ``point`` on a and ``point_b`` on b: their distance stays ``length`` (None: as at the start)."""
+
+    length: float = None
+
+    HOLDS = (DISTANCE,)
+
+    def __post_init__(self):
+        super().__post_init__()
+        _need_point_b(self)
+        if self.length is not None:
+            checks.number("Distance length", self.length, above=0.0)
+        elif math.dist(self.point, self.point_b) < 1e-12:
+            raise ValueError("Distance length must be greater than 0, but point and point_b are the same")
+
+
+@dataclass(frozen=True)
+class Spring(Joint):
+    """A spring and damper between ``point`` on a and ``point_b`` on b, along the line through them.
+
+    ``stiffness`` N/m, ``damping`` N s/m, ``rest`` length m (None: as at the start), or ``force(length, rate)`` N, positive where
+    it pushes the points apart. ``limits`` on the length make a rope: ``limits=(0, 2)``; alone if there is no stiffness."""
+
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float = None
+    force: object = None
+    limits: object = None
+    collide: bool = True
+
+    COORDINATES = ((DISTANCE, ""),)
+
+    def __post_init__(self):
+        super().__post_init__()
+        _need_point_b(self)
+        _take_spring_law(self)
+
+
+@dataclass(frozen=True)
+class RotationalSpring(Joint):
+    """A spring and damper about an axis: ``stiffness`` N m/rad, ``damping`` N m s/rad, ``rest`` angle (None: as at the start), or
+    ``force(angle, rate)`` N m. It holds nothing: the bodies usually have a Revolute joint about the same axis."""
+
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float = None
+    force: object = None
+    start: float = 0.0
+    collide: bool = True
+
+    COORDINATES = ((ANGLE, ""),)
+
+    def __post_init__(self):
+        super().__post_init__()
+        _take_spring_law(self)
+
+
+@dataclass(frozen=True)
+class Bushing(Joint):
+    """A rubber joint: springs and dampers along and about all three axes of the frame of a.
+
+    ``stiffness`` and ``damping``: N/m and N s/m, one number or three; ``turn_stiffness`` and ``turn_damping``: N m/rad and
+    N m s/rad, one number or three (of the rotation vector; meant for turns below a quarter)."""
+
+    stiffness: object = 0.0
+    damping: object = 0.0
+    turn_stiffness: object = 0.0
+    turn_damping: object = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("stiffness", "damping", "turn_stiffness", "turn_damping"):
+            value = getattr(self, name)
+            three = (value,) * 3 if np.ndim(value) == 0 else tuple(value)
+            if len(three) != 3:
+                raise ValueError(f"Bushing {name} must be one number or three, not {value!r}")
+            object.__setattr__(self, name, tuple(checks.number(f"Bushing {name}", v, minimum=0.0) for v in three))
+        if not any((*self.stiffness, *self.damping, *self.turn_stiffness, *self.turn_damping)):
+            raise ValueError("a Bushing needs a stiffness or a damping")
+
+
+@dataclass(frozen=True)
+class Gear:
+    """Two hinges (ids of Revolute, Cylindrical or Screw joints) turn together: angle of the second = ``ratio`` times angle of the
+    first, both counted from the start. Negative for wheels that mesh on the outside."""
+
+    joint_1: int
+    joint_2: int
+    ratio: float
+
+    GAUGES: ClassVar[tuple] = (ANGLE, ANGLE)
+
+    def __post_init__(self):
+        _check_coupling(self)
+        if checks.number(f"{type(self).__name__} ratio", self.ratio) == 0.0:
+            raise ValueError(f"{type(self).__name__} ratio must not be zero")
+
+
+@dataclass(frozen=True)
+class RackPinion:
+    """A hinge ``joint_1`` drives a slide ``joint_2`` (ids of joints): slide = ``radius`` times angle, both from the start."""
+
+    joint_1: int
+    joint_2: int
+    radius: float
+
+    GAUGES: ClassVar[tuple] = (ANGLE, OFFSET_Z)
+
+    def __post_init__(self):
+        _check_coupling(self)
+        if checks.number("RackPinion radius", self.radius) == 0.0:
+            raise ValueError("RackPinion radius must not be zero")
+
+    @property
+    def ratio(self):
+        return self.radius
+
+
+@dataclass(frozen=True)
+class SlideGear(Gear):
+    """Two slides (ids of Prismatic, PointOnLine or Cylindrical joints) move together: slide of the second = ``ratio`` times slide of
+    the first, both counted from the start; the fingers of a gripper."""
+
+    GAUGES = (OFFSET_Z, OFFSET_Z)
+
+
+KINDS = (
+    Spherical,
+    Revolute,
+    Prismatic,
+    Cylindrical,
+    Universal,
+    Fixed,
+    Planar,
+    Distance,
+    PointOnLine,
+    Screw,
+    Spring,
+    RotationalSpring,
+    Bushing,
+    Gear,
+    SlideGear,
+    RackPinion,
+)
+
+
+def _need_point_b(joint):
+    if joint.point_b is None:
+        raise ValueError(f"{type(joint).__name__} needs point_b, the point on body b")
+
+
+def _take_spring_law(joint):
+    """Springs keep their law as a ``SpringLaw``, like other joints do."""
+    if joint.force is None and not (joint.stiffness or joint.damping) and getattr(joint, "limits", None) is not None:
+        law = None  # a rope
+        if joint.rest is not None:
+            raise ValueError(f"{type(joint).__name__} rest goes with a stiffness or a damping, but both are 0")
+    else:
+        law = SpringLaw(joint.stiffness, joint.damping, joint.rest, joint.force)
+    object.__setattr__(joint, "spring", law)
+
+
+def _check_coupling(joint):
+    kind = type(joint).__name__
+    for name in ("joint_1", "joint_2"):
+        object.__setattr__(joint, name, checks.count(f"{kind} {name}", getattr(joint, name)))
+    if joint.joint_1 == joint.joint_2:
+        raise ValueError(f"{kind} must couple two different joints, but both are joint {joint.joint_1}")

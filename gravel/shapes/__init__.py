@@ -1,0 +1,55 @@
+"""Shapes: what bodies look like. Plain descriptions: data, mass properties, validation, and nothing of an engine.
+
+``simple`` shapes are described by three sizes; ``polyhedra``, ``meshes`` and ``compounds`` bring a ``geometry`` as well, which
+bodies share by number; ``decompose`` fills meshes with spheres.
+"""
+
+from gravel.shapes.compounds import Clump, Compound
+from gravel.shapes.meshes import HeightField, Mesh
+from gravel.shapes.polyhedra import ConvexHull
+from gravel.shapes.simple import (
+    BOX,
+    CAPSULE,
+    COMPOUND,
+    CONE,
+    CYLINDER,
+    ELLIPSOID,
+    HULL,
+    MESH,
+    PLANE,
+    SPHERE,
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    Ellipsoid,
+    Plane,
+    Simple,
+    Sphere,
+)
+
+__all__ = [
+    "BOX",
+    "CAPSULE",
+    "COMPOUND",
+    "CONE",
+    "CYLINDER",
+    "ELLIPSOID",
+    "HULL",
+    "MESH",
+    "PLANE",
+    "SPHERE",
+    "Box",
+    "Capsule",
+    "Clump",
+    "Compound",
+    "Cone",
+    "ConvexHull",
+    "Cylinder",
+    "Ellipsoid",
+    "HeightField",
+    "Mesh",
+    "Plane",
+    "Simple",
+    "Sphere",
+]
