@@ -5,7 +5,8 @@
 """
 
 from gravel.batches import contact_batches, count_contacts
-from gravel.contacts import ContactTable, find_contacts
+from gravel.contacts import ContactTable
+from gravel.detection import find_contacts
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
 from gravel.io.robots import Robot
@@ -29,7 +30,7 @@ from gravel.joints.kinds import (
     Spring,
     Universal,
 )
-from gravel.joints.mechanism import JointTable
+from gravel.joints.table import JointTable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
 from gravel.problem import ConeProblem, Solution

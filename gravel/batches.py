@@ -10,13 +10,9 @@ import math
 import numpy as np
 
 from gravel import checks, shapes
-from gravel.contacts import ContactTable, checked_threads, detection_rules
-from gravel.cpu.collide.boxes import count_owned, lower_bound, split_bodies
-from gravel.cpu.engine import Engine
-from gravel.cpu.threads import use_threads
+from gravel.engine import Margin, Rules, make_engine
 from gravel.scene import unit_quaternions
-from gravel.shapes.geometry import NONE
-from gravel.state import MOVABLE, Bodies
+from gravel.state import MOVABLE
 
 BODY_BYTES, CONTACT_BYTES, PAIR_BYTES = 700, 80, 8  # that detection holds of each, in double precision
 MOST_BODIES = 100_000  # in a box: more make it no quicker
@@ -29,8 +25,8 @@ def count_contacts(shapes, positions, quaternions=None, margin=0.0, memory=2.0, 
     it is, the more boxes; any number of contacts can be counted.
     """
     total = 0
-    for engine, _, low, high in _Work(shapes, positions, quaternions, margin, memory, threads).detections():
-        total += int(count_owned(engine.contacts, engine.arranged.reach, low, high))
+    for engine, _, low, high in _Work(shapes, positions, quaternions, margin, memory, threads).boxes():
+        total += engine.count_contacts_in(low, high)
     return total
 
 
@@ -40,22 +36,14 @@ def contact_batches(shapes, positions, quaternions=None, margin=0.0, memory=2.0,
 
 
 def _tables(work):
-    for engine, bodies, low, high in work.detections():
-        table = ContactTable.of_detection(engine)
-        reach = np.empty((len(bodies), 4))
-        reach[engine.order] = engine.arranged.reach
-        corner = np.maximum(_lower(reach[table.body_a]), _lower(reach[table.body_b]))
-        table = table[np.all((corner >= low) & (corner < high), axis=1)]
+    for engine, bodies, low, high in work.boxes():
+        table = engine.contacts_in(low, high)
         if len(table):
             table.body_a[:], table.body_b[:] = bodies[table.body_a], bodies[table.body_b]
             yield table
 
 
-def _lower(reach):
-    return lower_bound.py_func(reach[:, :3], reach[:, 3:])
-
-
-def _halves(bodies, low, high, positions, radii, budget):
+def _halves(engine, bodies, low, high, positions, radii, budget):
     """A box cut in two across the longest side of what lies in it."""
     x = positions[bodies[:: max(len(bodies) // 10000, 1)]]
     first, last = np.maximum(x.min(axis=0), low), np.minimum(x.max(axis=0), high)
@@ -63,7 +51,7 @@ def _halves(bodies, low, high, positions, radii, budget):
     at = float(np.median(x[:, axis]))
     if not first[axis] < at:
         at = 0.5 * (first[axis] + last[axis])
-    left, right = split_bodies(positions, radii, bodies, axis, at)
+    left, right = engine.split(positions, radii, bodies, axis, at)
     if len(left) + len(right) > 1.9 * len(bodies):  # nearly all lie on both sides: cutting helps no more
         raise ValueError(f"memory must be larger than {budget / 1e9:g} GB: {len(bodies)} bodies overlap in one place")
     high_left, low_right = high.copy(), low.copy()
@@ -84,42 +72,38 @@ class _Work:
         self.quaternions = None if quaternions is None else unit_quaternions(quaternions, n)
         self.margin = checks.number("margin", margin, minimum=0.0)
         self.budget = checks.number("memory", memory, above=0.0) * 1e9
-        self.threads = checked_threads(threads)
-        self.engine, self.bodies, self.rules = Engine(np.float64, "grid"), Bodies(), detection_rules(self.margin)
+        self.engine = make_engine(precision="double", broad_phase="grid", threads=threads)
+        self.engine.set_rules(Rules(margin=Margin(self.margin, 0.0)))
 
-    def detections(self):
-        """Run detection box by box: yields (engine, ids of its bodies, low and high corner of the box)."""
+    def boxes(self):
+        """Find pairs box by box: yields (engine, ids of its bodies, low and high corner of the box)."""
         n, budget = self.count, self.budget
         reach = np.broadcast_to(self.shape.bounding_radii(1 if self.shape.count is None else n) + 0.5 * self.margin, n)
         everywhere = np.full(3, -math.inf), np.full(3, math.inf)
         boxes = [(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), *everywhere)] if n else []
         while boxes:
             bodies, low, high = boxes.pop()
-            use_threads(self.threads)  # the caller may have run something else in between
             if len(bodies) <= MOST_BODIES and len(bodies) * BODY_BYTES <= budget and self.find_pairs(bodies):
-                self.engine.find_contacts()
                 yield self.engine, bodies, low, high
             else:
-                boxes.extend(_halves(bodies, low, high, self.positions, reach, budget))
+                boxes.extend(_halves(self.engine, bodies, low, high, self.positions, reach, budget))
 
     def find_pairs(self, ids):
-        """Fill the table with these bodies and list the pairs that may touch; False if they do not fit into the budget."""
+        """Fill the engine with these bodies, numbered anew, and list the pairs that may touch; False if they do not fit into the
+        budget."""
         n = len(ids)
         extent = np.empty((n, 4))
         shape = self.shape.take(ids)
         extent[:, :3], extent[:, 3] = shape.rows(n), shape.bounding_radii(n)
-        still = (1.0, 0.0, 0.0, 0.0)
-        block = {
-            "position": self.positions[ids],
-            "quaternion": np.broadcast_to(still, (n, 4)) if self.quaternions is None else self.quaternions[ids],
-            "velocity": np.broadcast_to(0.0, (n, 8)),
-            "inverse_mass": np.broadcast_to(1.0, (n, 4)),
-            "extent": extent,
-            "tag": np.broadcast_to((self.shape.KIND, 0, 0, MOVABLE), (n, 4)),
-            "geometry": np.broadcast_to(NONE, n),
-        }
-        self.bodies.count = 0
-        self.bodies.append(block)
-        self.engine.find_bounds(self.bodies, self.rules)
-        self.engine.sort_bodies()
-        return self.engine.list_pairs(lambda pairs, room: n * BODY_BYTES + pairs * CONTACT_BYTES + room * PAIR_BYTES <= self.budget)
+        self.engine.refill(
+            {
+                "id": np.arange(n),
+                "position": self.positions[ids],
+                "quaternion": (1.0, 0.0, 0.0, 0.0) if self.quaternions is None else self.quaternions[ids],
+                "inverse_mass": 1.0,
+                "extent": extent,
+                "tag": (self.shape.KIND, 0, 0, MOVABLE),
+            }
+        )
+        fits = lambda pairs, room: n * BODY_BYTES + pairs * CONTACT_BYTES + room * PAIR_BYTES <= self.budget  # noqa: E731
+        return self.engine.find_pairs_within(fits)

@@ -99,8 +99,8 @@ def run(
     checks.choice("solver", solver, tuple(SOLVERS))
     if resume:
         simulation = Simulation.load(resume, threads, laws=setup.scene.mechanism.function_laws())
-        if simulation.bodies.count < len(setup.scene):
-            raise ValueError(f"{resume} holds {simulation.bodies.count} bodies, too few for this scene; give the same --bodies and --seed")
+        if simulation.count < len(setup.scene):
+            raise ValueError(f"{resume} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
     else:
         given = {"friction": friction, "precision": precision, "joints": joints}
         options = {**setup.options, **{name: value for name, value in given.items() if value is not None}}
@@ -226,16 +226,17 @@ def bench(names, as_json, quick, threads):
 @main.command()
 def info():
     """Show versions, cores and devices."""
+    from importlib.metadata import version
+
     import h5py
-    import numba
     import numpy
     import scipy
 
-    from gravel.cpu.threads import largest_thread_count
+    from gravel.engine import largest_thread_count, threading_layer
 
     click.echo(f"gravel {gravel.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
-    click.echo(f"numpy {numpy.__version__}, scipy {scipy.__version__}, numba {numba.__version__}, h5py {h5py.__version__}")
-    click.echo(f"device cpu: {processor()}, {largest_thread_count()} threads, threading layer {numba.config.THREADING_LAYER}")
+    click.echo(f"numpy {numpy.__version__}, scipy {scipy.__version__}, numba {version('numba')}, h5py {h5py.__version__}")
+    click.echo(f"device cpu: {processor()}, {largest_thread_count()} threads, threading layer {threading_layer()}")
     for module in ("pyvista", "matplotlib"):
         try:
             click.echo(f"{module} {__import__(module).__version__}")

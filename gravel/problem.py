@@ -10,9 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from gravel import checks
-from gravel.cpu.solve.assemble import tangents
-from gravel.cpu.solve.contact_arrays import block_problem_from_arrays
-from gravel.cpu.solve.matrix_problem import MatrixProblem
+from gravel.engine import make_matrix_problem, make_problem
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class ConeProblem:
         return MatrixConeProblem(W, q, mu)
 
     def prepare(self, friction):
-        return block_problem_from_arrays(self, float(friction == "coulomb"))
+        return make_problem(self, friction == "coulomb")
 
     def solution(self, work, outcome, tolerance):
         frames = _frames(self.normal)
@@ -134,7 +132,7 @@ class MatrixConeProblem:
         return float(0.5 * r @ (self.W @ r) + self.q @ r)
 
     def prepare(self, friction):
-        return MatrixProblem(self.W, self.q, self.mu, friction == "coulomb")
+        return make_matrix_problem(self, friction == "coulomb")
 
     def solution(self, work, outcome, tolerance):
         u = self.W @ work.r + self.q
@@ -173,8 +171,10 @@ def _joint_arrays(joints, bodies):
 
 
 def _frames(normals):
-    """(n, 3, 3), rows n, u, w of each contact."""
-    frames = np.empty((len(normals), 3, 3))
-    for k, (nx, ny, nz) in enumerate(normals):
-        frames[k] = (nx, ny, nz), *np.reshape(tangents.py_func(nx, ny, nz), (2, 3))
-    return frames
+    """(n, 3, 3), rows n, u, w of each contact: u and w complete n to a right-handed frame (Duff et al. 2017)."""
+    nx, ny, nz = normals.T
+    sign = np.where(nz >= 0.0, 1.0, -1.0)
+    a = -1.0 / (sign + nz)
+    b = nx * ny * a
+    u = np.stack([1.0 + sign * nx * nx * a, sign * b, -sign * nx], axis=1)
+    return np.stack([normals, u, np.stack([b, sign + ny * ny * a, -ny], axis=1)], axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 from gravel.io.mjcf import load_mjcf
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import PositionMotor
-from gravel.queries import bounding_boxes
+from gravel.queries import engine_of
 from gravel.scene import Scene
 from gravel.shapes import PLANE, Plane
 
@@ -25,7 +25,7 @@ def on_a_floor(path, base="floating", stiffness=None, damping=0.0):
     scene = Scene()
     if not (trial.bodies.shape == PLANE).any() and base == "floating":
         scene.add_body(Plane(), fixed=True)
-        options["position"] = (0, 0, CLEARANCE - float(bounding_boxes(trial.bodies, trial.geometries)[0][:, 2].min()))
+        options["position"] = (0, 0, CLEARANCE - float(engine_of(trial.bodies, trial.geometries).bounding_boxes()[0][:, 2].min()))
     return scene, load(scene, **options)
 
 

@@ -8,14 +8,14 @@ import math
 import numpy as np
 
 from gravel import checks, materials, shapes
+from gravel.engine import GROUPS
 from gravel.joints.mechanism import Mechanism
-from gravel.queries import bodies_in_box, cast_rays
+from gravel.queries import bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
-from gravel.shapes.geometry import add_geometry
-from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, Bodies
+from gravel.shapes.geometry import Geometries
+from gravel.state import ANGULAR, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, Bodies
 
 SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHull", "Plane", "Compound", "Clump", "Mesh", "HeightField")
-GROUPS = 32  # collision groups of a scene, one bit each
 
 
 class Scene:
@@ -29,7 +29,7 @@ class Scene:
     def __init__(self, gravity=(0.0, 0.0, -9.81)):
         self.gravity = checks.array("gravity", gravity, (3,))
         self.bodies = Bodies()
-        self.geometries = []
+        self.geometries = Geometries()
         self.materials = []
         self.pairs = {}  # (i, j), i <= j -> explicit contact values
         self.motions = {}  # body -> motion
@@ -102,8 +102,9 @@ class Scene:
             group,
             motion,
         )
-        block["tag"][:, MATERIAL] = self.material_index(materials.Material() if material is None else material)
-        block["geometry"][:] = add_geometry(self.geometries, geometry)
+        block["tag"][MATERIAL] = self.material_index(materials.Material() if material is None else material)
+        block["geometry"] = self.geometries.number_of(geometry)
+        block["id"] = np.arange(len(self), len(self) + len(block["position"]))
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
@@ -161,11 +162,11 @@ class Scene:
 
     def cast_rays(self, origins, directions, reach=math.inf):
         """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
-        return cast_rays(self.bodies, self.geometries, origins, directions, reach)
+        return cast_rays(engine_of(self.bodies, self.geometries), origins, directions, reach)
 
     def bodies_in_box(self, low, high):
         """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
-        return bodies_in_box(self.bodies, self.geometries, low, high)
+        return bodies_in_box(engine_of(self.bodies, self.geometries), low, high)
 
     def _check_body(self, body):
         checks.count("body", body)
@@ -174,7 +175,8 @@ class Scene:
 
 
 def body_block(shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion):
-    """The checked fields of N new bodies, by name, and their geometry, if they have one."""
+    """The checked fields of N new bodies, by name, and their geometry, if they have one. Fields that are the same for all may have
+    one row; material, geometry and id are still to be numbered."""
     _check_shape(shape)
     if not isinstance(material, materials.Material):
         raise TypeError(f"material must be a Material, not {material!r}")
@@ -197,38 +199,38 @@ def body_block(shape, positions, material, quaternions, velocities, angular_velo
         centre, axes = shape.mass_frame
         positions += rotate(quaternions, shape.rows(n)[:, :1] * centre)
         quaternions = multiply(quaternions, axes)
-    geometry, sizes = shape.geometry(movable), shape.rows(n)
+    alike = 1 if shape.count is None and n else n  # rows of what the shape says
+    geometry, sizes = shape.geometry(movable), shape.rows(alike)
     block = {
         "position": positions,
         "quaternion": quaternions,
-        "velocity": np.zeros((n, 8)),
-        "inverse_mass": _inverse_masses(shape, n, material, masses, inertias, movable),
-        "extent": np.column_stack([sizes, shape.bounding_radii(n) if geometry is None else sizes[:, 0] * geometry.radius]),
-        "tag": np.tile([shape.KIND, 0, group, MOVABLE if movable else IMMOVABLE], (n, 1)),
-        "geometry": np.zeros(n, np.int32),
+        "inverse_mass": _inverse_masses(shape, n, alike, material, masses, inertias, movable),
+        "extent": np.column_stack([sizes, shape.bounding_radii(alike) if geometry is None else sizes[:, 0] * geometry.radius]),
+        "tag": np.array([shape.KIND, 0, group, MOVABLE if movable else IMMOVABLE], np.int32),
     }
-    for name, given, columns in (("velocities", velocities, slice(0, 3)), ("angular_velocities", angular_velocities, slice(4, 7))):
+    for name, given, columns in (("velocities", velocities, LINEAR), ("angular_velocities", angular_velocities, ANGULAR)):
         if given is not None:
             if not movable:
                 raise ValueError(f"{name} cannot be given to bodies that are fixed or have a motion")
-            block["velocity"][:, columns] = checks.array(name, given, (n, 3))
+            block.setdefault("velocity", np.zeros((n, 8)))[:, columns] = checks.array(name, given, (n, 3))
     return block, geometry
 
 
-def _inverse_masses(shape, n, material, masses, inertias, movable):
+def _inverse_masses(shape, n, alike, material, masses, inertias, movable):
     if masses is not None:
         masses = checks.array("masses", masses, (n,), above=0.0)
     if inertias is not None:
         inertias = checks.array("inertias", inertias, (n, 3), above=0.0)
     if not movable:
-        return np.zeros((n, 4))
-    masses = shape.volumes(n) * material.density if masses is None else masses
+        return np.zeros(4)
+    masses = shape.volumes(alike) * material.density if masses is None else masses
     inertias = shape.inertias(np.asarray(masses)) if inertias is None else inertias
+    masses = np.broadcast_to(masses, len(inertias))
     for name, values in (("mass", masses), ("inertia", inertias)):
         if not (np.isfinite(values) & (np.asarray(values) > 1e-300)).all():
             raise ValueError(f"the shape's size gives a {name} that is no number: {np.ravel(values)[0]:g}")
     wrong = 2 * inertias.max(axis=1) > inertias.sum(axis=1) * (1 + 1e-9)
-    if n and wrong.any():
+    if wrong.any():
         worst = inertias[np.argmax(wrong)]
         raise ValueError(f"inertias must satisfy the triangle inequality (no moment above the sum of the others), not {worst.tolist()}")
     return 1.0 / np.column_stack([masses, inertias])
@@ -237,9 +239,7 @@ def _inverse_masses(shape, n, material, masses, inertias, movable):
 def unit_quaternions(given, n):
     """Checked and normalised quaternions of n bodies; None: not turned."""
     if given is None:
-        result = np.zeros((n, 4))
-        result[:, 0] = 1.0
-        return result
+        return np.broadcast_to((1.0, 0.0, 0.0, 0.0), (n, 4))
     result = checks.array("quaternions", given, (n, 4))
     norms = np.linalg.norm(result, axis=1, keepdims=True)
     if (norms < 1e-9).any():

@@ -1,7 +1,7 @@
 """Simulation: the step, the run, the reports. The first page to read.
 
-``Simulation.step`` is one straight line from poses to poses; every stage is a method of the engine, in the file of its
-name. ``run`` repeats it and calls observers around it, never inside.
+``Simulation.step`` is one straight line from poses to poses; every stage is a method of the engine (``gravel.engine``), and this is
+the one place that knows their order. ``run`` repeats it and calls observers around it, never inside.
 """
 
 import hashlib
@@ -13,26 +13,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gravel import checks
-from gravel.contacts import ContactTable, checked_threads
-from gravel.cpu.ahead import start as compile_ahead
-from gravel.cpu.collide.bounds import Margin
-from gravel.cpu.collide.exclude import make_excluded
-from gravel.cpu.engine import BROAD_PHASES, ELLIPSOID_METHODS, Engine, make_rules
-from gravel.cpu.solve.blocks import Scalars
-from gravel.cpu.threads import use_threads
+from gravel.contacts import ContactTable
+from gravel.engine import ELLIPSOID_METHODS, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
 from gravel.joints.kinds import ANGLE, OFFSET_Z
+from gravel.joints.table import JointTable, joint_table
 from gravel.materials import Material, pair_table
 from gravel.motion import pose_at
-from gravel.queries import bodies_in_box, cast_rays
+from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
-from gravel.shapes.geometry import add_geometry
+from gravel.shapes.geometry import Geometries
 from gravel.solvers import GaussSeidel, Solver
-from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED
+from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED, STATUS, Views
 
 PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf}
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
+ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 
 
 class SimulationError(RuntimeError):
@@ -85,23 +82,23 @@ class Simulation:
 
     def __init__(
         self,
-        scene,
-        dt,
-        solver=None,
-        broad_phase="auto",
-        device="cpu",
-        precision="single",
-        threads=None,
-        friction="cone",
-        margin=None,
-        recovery=0.03,
-        recovery_speed=1.0,
-        warm_start=True,
-        restitution_threshold=None,
+        scene: Scene,
+        dt: float,
+        solver: Solver | None = None,
+        broad_phase: str = "auto",
+        device: str = "cpu",
+        precision: str = "single",
+        threads: int | None = None,
+        friction: str = "cone",
+        margin: float | None = None,
+        recovery: float = 0.03,
+        recovery_speed: float = 1.0,
+        warm_start: bool = True,
+        restitution_threshold: float | None = None,
         bounds=None,
-        ellipsoid_method="direct",
-        joints="direct",
-        integrator="auto",
+        ellipsoid_method: str = "direct",
+        joints: str = "direct",
+        integrator: str = "auto",
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
@@ -112,14 +109,12 @@ class Simulation:
         self.solver = GaussSeidel(tolerance=1e-4) if solver is None else solver
         if not isinstance(self.solver, Solver):
             raise TypeError(f"solver must be a solver such as GaussSeidel(), not {solver!r}")
-        checks.choice("broad_phase", broad_phase, BROAD_PHASES)
         checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
-        checks.choice("device", device, ("cpu",))
-        checks.choice("precision", precision, ("single", "double"))
         checks.choice("friction", friction, ("cone", "coulomb"))
         checks.choice("joints", joints, ("direct", "iterative"))
         checks.choice("integrator", integrator, ("auto", "midpoint", "euler"))
         self.threads = checked_threads(threads)
+        self.engine = make_engine(device, precision, broad_phase, self.threads)
         self.joint_mode, self.integrator = joints, integrator
         self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
         self.ellipsoid_method = ellipsoid_method
@@ -134,196 +129,145 @@ class Simulation:
         self.restitution_threshold = (
             None if restitution_threshold is None else checks.number("restitution_threshold", restitution_threshold, minimum=0.0)
         )
-        real = np.float32 if precision == "single" else np.float64
-        self.bodies = scene.bodies.copy(real)
-        self.world = _world(bounds, self.bodies)
-        self.geometries = list(scene.geometries)
+        self.world = _world(bounds, scene.bodies)
+        self.geometries = Geometries(scene.geometries)
         self.gravity = scene.gravity.copy()
         self.materials, self.pairs, self.ignored = (
             list(scene.materials),
             {pair: dict(values) for pair, values in scene.pairs.items()},
             scene.ignored.copy(),
         )
+        self.engine.add(_block_with_forces(scene))
+        self.views = Views(self.engine, int(scene.bodies.id.max()) + 1)
         self.motions = dict(scene.motions)
-        self.motion_starts = {b: (self.bodies.position[b].copy(), self.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
-        self._forces = self._torques = np.empty((0, 3))
-        for body, (force, torque) in scene.forces.items():
-            self.forces[body], self.torques[body] = force, torque
-        self.engine = Engine(real, broad_phase)
-        self.mechanism = scene.mechanism.copy()
-        self.mechanism.solve_directly = joints == "direct"
-        if self.mechanism.open:
-            self.mechanism.assemble(self.bodies)
-        self._align(range(len(self.mechanism)))
+        self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
         self.steps = 0
-        self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
-        self.compiling = False  # whether the first step had to compile kernels
         self.start_time = 0.0
-        self.report = None
-        self._rules = None
+        self.report: StepReport | None = None
+        self.compiling = False  # whether the first step had to compile kernels
+        self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
+        self._rules: Rules | None = None
+        self.mechanism = scene.mechanism.copy()
+        self._settle_joints()
 
     # --- the step
-    def step(self):
+    def step(self) -> StepReport:
         """Advance by ``dt``; returns a ``StepReport``."""
-        use_threads(self.threads, self.bodies.count)
         if self.report is None:
-            self.compiling = compile_ahead(self)
-        engine, seconds = self.engine, {}
-        self._refused = True  # until the step is taken
-        lap = _Lap(seconds)
-        engine.place(self.bodies, self.rules)
-        self._prescribe()
-        lap("motion")
-        self._join()
-        engine.find_bounds()
-        lap("bounds")
-        engine.find_pairs()
-        lap("broad phase")
-        engine.find_contacts()
-        lap("narrow phase")
-        engine.match(self.warm_start)
-        lap("match")
-        impacts = engine.bounce()
-        lap("impacts")
-        engine.add_forces(self._forces, self._torques)
-        lap("velocities")
-        engine.measure_joints()
-        self._drive()
-        problem = engine.assemble(self.warm_start)
-        lap("assemble")
-        outcome = self.solver.run(problem, self.friction == "coulomb")
+            self._renew_rules()
+            self.compiling = self.engine.warm_up()
+        lap = _Lap()
+        problem, found, impacts = self._prepare(self.warm_start, lap)
+        outcome = self.solver.run(problem)
         lap("solve")
-        fault, energy = engine.commit(self.world)
-        self._refuse_fault(fault)
-        self._follow()
-        violation, broken = self._report_joints()
+        taken = self.engine.commit(self.world)
+        self._refuse_fault(taken.fault)
+        broken = self._break_overloaded()
         self.steps += 1
         self._refused = False
+        self.views.renew()
         if self.steps == 1:
-            self._warn_of_overlaps()
+            self._warn_of_overlaps(found.penetration)
         lap("positions")
         self.report = StepReport(
             self.steps,
             self.time,
-            engine.contact_total,
+            found.contacts,
             outcome.iterations,
             outcome.residual,
             outcome.residual_rms,
             outcome.residual <= self.solver.tolerance,
-            engine.penetration,
-            energy,
+            found.penetration,
+            taken.energy,
             impacts,
-            violation,
+            taken.violation,
             broken,
-            engine.phase,
-            seconds,
+            found.broad_phase,
+            lap.seconds,
         )
         return self.report
 
+    def _prepare(self, warm, lap):
+        """From the state to the cone problem of a step: (problem, what was detected, impacts)."""
+        engine = self.engine
+        self.views.take_back()
+        self._renew_rules()
+        self._join()
+        self._refused = True  # until the step is taken
+        engine.begin()
+        if self.motions:
+            engine.set_motion(self._driven())
+        lap("motion")
+        found = engine.detect(lap)
+        engine.match(warm)
+        lap("match")
+        impacts = engine.bounce()
+        lap("impacts")
+        engine.add_forces()
+        lap("velocities")
+        self._drive()
+        problem = engine.assemble(warm)
+        lap("assemble")
+        return problem, found, impacts
+
+    def next_problem(self, warm_start: bool = False) -> Problem:
+        """The cone problem of the next step in the engine's form, for a solver to be tried on (``solver.run(problem)``). The state
+        stays as it is; ``contacts`` are not known until a step is taken."""
+        return self._prepare(warm_start, no_lap)[0]
+
     @property
-    def time(self):
+    def time(self) -> float:
         """Simulated time, s."""
         return self.start_time + self.steps * self.dt
 
-    @property
-    def rules(self):
-        """What holds in every step, as the engine wants it."""
-        if self._rules is None:
-            margin = Margin(0.0, MARGIN_SHARE) if self.margin is None else Margin(self.margin, 0.0)
-            threshold = self.restitution_threshold
-            if threshold is None:
-                threshold = 5 * self.dt * float(np.linalg.norm(self.gravity))
-            scalars = Scalars(float(self.friction == "coulomb"), self.dt, self.recovery, min(self.recovery_speed, 1e30))
-            self._rules = make_rules(
-                self.dt,
-                self.gravity,
-                pair_table(self.materials, self.pairs),
-                self.ignored,
-                margin,
-                self.geometries,
-                self.ellipsoid_method,
-                scalars,
-                threshold,
-                self.midpoint,
-            )
-        return self._rules
+    def _renew_rules(self):
+        """The engine is told what holds in every step, when that has changed."""
+        if self._rules is not None:
+            return
+        threshold = self.restitution_threshold
+        if threshold is None:
+            threshold = 5 * self.dt * float(np.linalg.norm(self.gravity))
+        self._rules = Rules(
+            step=self.dt,
+            midpoint=self.midpoint,
+            gravity=self.gravity,
+            contact_values=pair_table(self.materials, self.pairs),
+            ignored=self.ignored,
+            margin=Margin(0.0, MARGIN_SHARE) if self.margin is None else Margin(self.margin, 0.0),
+            geometries=self.geometries,
+            ellipsoid_method=self.ellipsoid_method,
+            coulomb=self.friction == "coulomb",
+            recovery=self.recovery,
+            recovery_speed=self.recovery_speed,
+            threshold=threshold,
+        )
+        self.engine.set_rules(self._rules)
 
     @property
-    def midpoint(self):
+    def midpoint(self) -> bool:
         """Whether the step looks half a step ahead."""
         return len(self.mechanism) > 0 if self.integrator == "auto" else self.integrator == "midpoint"
 
-    def _prescribe(self):
+    def _driven(self):
         """Bodies with a motion get the velocity that takes them from where the step looks to where the next one will."""
-        self._targets = {}
-        placed, look = self.engine.bodies, 0.5 * self.dt if self.midpoint else 0.0
-        for body, motion in self.motions.items():
-            start_position, start_quaternion, since = self.motion_starts[body]
-            pose = lambda time: pose_at(motion, time - since, start_position, start_quaternion)  # noqa: B023, E731
-            if self.midpoint:
-                placed.position[body], placed.quaternion[body] = pose(self.time + look)
-            position, quaternion = pose(self.time + look + self.dt)
-            turn = to_rotation_vector(multiply(quaternion, conjugate(placed.quaternion[body])))
-            placed.velocity[body, :3] = (position - placed.position[body]) / self.dt
-            placed.velocity[body, 4:7] = turn / self.dt
-            self._targets[body] = pose(self.time + self.dt) if self.midpoint else (position, quaternion)
+        ids, dt, look = list(self.motions), self.dt, 0.5 * self.dt if self.midpoint else 0.0
+        poses = lambda time: [_array_pose(self._motion_pose(body, time)) for body in ids]  # noqa: E731
+        ahead, end = poses(self.time + look + dt), poses(self.time + dt)
+        if self.midpoint:
+            position, quaternion = map(np.array, zip(*poses(self.time + look)))
+        else:
+            position, quaternion = self.engine.pick("position", ids), self.engine.pick("quaternion", ids)
+        turns = to_rotation_vector(multiply([turned for _, turned in ahead], conjugate(quaternion)))
+        velocity = np.hstack([(np.array([place for place, _ in ahead]) - position) / dt, turns / dt])
+        return Driven(np.array(ids), position, quaternion, velocity, *map(np.array, zip(*end)))
 
-    def _follow(self):
-        for body, (position, quaternion) in self._targets.items():
-            self.bodies.position[body], self.bodies.quaternion[body] = position, quaternion
-
-    def _join(self):
-        """The engine gets the joints, and the pairs of bodies that may not touch."""
-        stage = self.mechanism.prepare(self.bodies, self.midpoint) if len(self.mechanism) else None
-        if self.engine.joints is not stage or (self.mechanism.apart and self.engine.excluded is None):
-            self.engine.joints = stage
-            self._part()
-
-    def _align(self, joints):
-        """Velocities that these joints, and those connected with them, do not allow are taken out, unless they hang on a body with a
-        motion of its own, whose velocity only the step knows."""
-        if len(self.mechanism):
-            stage = self.mechanism.prepare(self.bodies, self.midpoint)
-            stage.align(self.bodies, self.mechanism.connected(joints, self.motions))
-            stage.look(self.bodies)
-
-    def _warn_of_overlaps(self):
-        """Bodies of one machine that overlap at the start, and that its joints may keep from parting."""
-        if not len(self.mechanism) or self.engine.penetration == 0.0:
-            return
-        machine, table = self.mechanism.machine_of_bodies(), ContactTable.of_step(self.engine)
-        for a, b, gap in zip(table.body_a.tolist(), table.body_b.tolist(), table.gap.tolist()):
-            size = min(self.bodies.extent[a, 3], self.bodies.extent[b, 3])
-            if gap < -OVERLAP * size and machine.get(a, -1) == machine.get(b, -2):
-                warnings.warn(
-                    f"bodies {a} and {b} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
-                    f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
-                    stacklevel=3,
-                )
-                return
-
-    def _part(self):
-        """Bodies that are joined may not touch, unless their joint allows it or is broken."""
-        pairs = self.mechanism.pairs_apart()
-        self.engine.excluded = make_excluded(pairs, self.bodies.count) if pairs else None
-
-    def _drive(self):
-        """Motors and springs that are functions of time or place are asked for their values."""
-        if self.mechanism.functions:
-            self.mechanism.evaluate(self.time + (0.5 * self.dt if self.midpoint else 0.0), self.dt)
-
-    def _report_joints(self):
-        """(largest violation, how many joints broke) after the bodies have moved."""
-        if not len(self.mechanism):
-            return 0.0, 0
-        violation, broken = self.engine.joints.report(self.engine.table, self.dt), self.mechanism.break_overloaded()
-        if broken:
-            self._part()
-        return violation, broken
+    def _motion_pose(self, body, time):
+        start_position, start_quaternion, since = self.motion_starts[body]
+        return pose_at(self.motions[body], time - since, start_position, start_quaternion)
 
     def _refuse_fault(self, body):
         if body >= 0:
-            where = ", ".join(f"{x:g}" for x in self.bodies.position[body])
+            where = ", ".join(f"{x:g}" for x in self.engine.pick("position", [body])[0])
             raise SimulationError(
                 f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds "
                 f"in step {self.steps + 1}, t = {self.time:g} s; the state before that step is kept",
@@ -332,87 +276,165 @@ class Simulation:
                 self.steps + 1,
             )
 
-    # --- the state
+    # --- joints in the step
+    def _settle_joints(self):
+        """Before the first step: joints are closed where that was asked for, and velocities fit them."""
+        if self.mechanism.open:
+            self.engine.set_joints(self.mechanism.arrays(directly=True))
+            reach = max(self.mechanism.row_values["scale"], default=1.0)
+            for _ in range(ASSEMBLY_ROUNDS):
+                if np.max(self.engine.joint_state().violation) <= 1e-10 * reach:
+                    break
+                self.engine.close_joints()
+            violation = self.engine.joint_state().violation
+            if not np.max(violation) <= 1e-7 * reach:
+                worst = self.mechanism.names[int(np.nanargmax(violation))]
+                raise ValueError(f"the joints cannot be assembled: {worst} is still {np.max(violation):g} m from being closed")
+            self.mechanism.open = False
+        self._align(range(len(self.mechanism)))
+
+    def _join(self):
+        """The engine is told of the joints, and of the pairs of bodies that may not touch, when they have changed."""
+        if self.mechanism.changed:
+            self.engine.set_joints(self.mechanism.arrays(self.joint_mode == "direct") if len(self.mechanism) else None)
+            self.mechanism.changed = False
+            self._part()
+
+    def _part(self):
+        """Bodies that are joined may not touch, unless their joint allows it or is broken."""
+        self.engine.exclude(self.mechanism.pairs_apart(self.engine.joint_state().broken))
+
+    def _align(self, joints):
+        """Velocities that these joints, and those connected with them, do not allow are taken out, unless they hang on a body with a
+        motion of its own, whose velocity only the step knows."""
+        self._join()
+        if len(self.mechanism):
+            self.engine.align_joints(self.mechanism.connected(joints, self.engine.joint_state(), self.motions))
+
+    def _drive(self):
+        """Joints are measured; motors and springs that are functions of time or place are asked for their values."""
+        if len(self.mechanism):
+            value, rate = self.engine.measure_joints()
+            look = 0.5 * self.dt if self.midpoint else 0.0
+            for row, numbers in self.mechanism.evaluate(self.time + look, self.time + self.dt, self.dt, value, rate):
+                self.engine.set_laws(row, numbers)
+
+    def _break_overloaded(self):
+        """Joints whose load is too high break; returns how many."""
+        if not len(self.mechanism):
+            return 0
+        broken = self.mechanism.overloaded(self.engine.joint_state())
+        if len(broken):
+            self.engine.break_joints(broken)
+            self._part()
+        return len(broken)
+
+    def _warn_of_overlaps(self, penetration):
+        """Bodies of one machine that overlap at the start, and that its joints may keep from parting."""
+        if not len(self.mechanism) or penetration == 0.0:
+            return
+        machine, table = self.mechanism.machine_of_bodies(self.engine.joint_state()), self.engine.contacts()
+        for a, b, gap in zip(table.body_a.tolist(), table.body_b.tolist(), table.gap.tolist()):
+            size = self.engine.pick("extent", [a, b])[:, 3].min() if a in machine and machine.get(b) == machine[a] else 0.0
+            if gap < -OVERLAP * size < 0.0:
+                warnings.warn(
+                    f"bodies {a} and {b} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
+                    f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
+                    stacklevel=3,
+                )
+                return
+
+    # --- the state: arrays by id, taken back before the next step and fresh when asked for again (``gravel.state.Views``)
     @property
-    def positions(self):
-        """(N, 3) m, no copy."""
-        return self.bodies.position
+    def positions(self) -> np.ndarray:
+        """(N, 3) m; NaN for bodies that were removed. Write to it: the next step takes it."""
+        return self.views.lend("positions")
 
     @property
-    def quaternions(self):
-        """(N, 4) w x y z, no copy."""
-        return self.bodies.quaternion
+    def quaternions(self) -> np.ndarray:
+        """(N, 4) w x y z; NaN for bodies that were removed. Write to it."""
+        return self.views.lend("quaternions")
 
     @property
-    def velocities(self):
-        """(N, 3) m/s, no copy."""
-        return self.bodies.velocity[:, :3]
+    def velocities(self) -> np.ndarray:
+        """(N, 3) m/s; write to it."""
+        return self.views.lend("velocities")
 
     @property
-    def angular_velocities(self):
-        """(N, 3) rad/s, world frame, no copy."""
-        return self.bodies.velocity[:, 4:7]
+    def angular_velocities(self) -> np.ndarray:
+        """(N, 3) rad/s, world frame; write to it."""
+        return self.views.lend("angular_velocities")
 
     @property
-    def alive(self):
-        """(N,) False for bodies that were removed."""
-        return self.bodies.status != REMOVED
-
-    @property
-    def movable(self):
-        """(N,) True for bodies that forces can move."""
-        return self.bodies.status == MOVABLE
-
-    @property
-    def masses(self):
-        """(N,) kg; infinite for bodies that forces cannot move."""
-        with np.errstate(divide="ignore"):
-            return 1.0 / self.bodies.inverse_mass[:, 0]
-
-    @property
-    def forces(self):
+    def forces(self) -> np.ndarray:
         """(N, 3) N, forces applied in every step at the centres of mass; write to it."""
-        self._need_forces()
-        return self._forces
+        return self.views.lend("forces")
 
     @property
-    def torques(self):
-        """(N, 3) N m, world frame; write to it."""
-        self._need_forces()
-        return self._torques
-
-    def _need_forces(self):
-        missing = self.bodies.count - len(self._forces)
-        if missing:
-            self._forces = np.concatenate([self._forces, np.zeros((missing, 3))])
-            self._torques = np.concatenate([self._torques, np.zeros((missing, 3))])
+    def torques(self) -> np.ndarray:
+        """(N, 3) N m, world frame, applied in every step; write to it."""
+        return self.views.lend("torques")
 
     @property
-    def contacts(self):
+    def bodies(self) -> Views:
+        """All fields of the bodies by id, to be read: ``sim.bodies.extent`` (see ``gravel.state.FIELDS``)."""
+        return self.views
+
+    @property
+    def count(self) -> int:
+        """How many ids were ever given, those of removed bodies included: the length of the arrays."""
+        return self.views.count
+
+    @property
+    def alive(self) -> np.ndarray:
+        """(N,) False for bodies that were removed."""
+        return self.views.status != REMOVED
+
+    @property
+    def movable(self) -> np.ndarray:
+        """(N,) True for bodies that forces can move."""
+        return self.views.status == MOVABLE
+
+    @property
+    def masses(self) -> np.ndarray:
+        """(N,) kg, to be read; infinite for bodies that forces cannot move, zero for those that were removed."""
+        with np.errstate(divide="ignore"):
+            masses = 1.0 / self.views.inverse_mass[:, 0]
+        masses.flags.writeable = False
+        return masses
+
+    @property
+    def contacts(self) -> ContactTable:
         """The contacts of the last step with their impulses, a ``ContactTable``."""
         if self._refused:
             raise SimulationError("contacts are not known after a refused step: take a good step first")
-        return ContactTable.of_step(self.engine) if self.report else ContactTable.empty()
+        return self.engine.contacts() if self.report else ContactTable.empty()
 
     @property
-    def joints(self):
+    def joints(self) -> JointTable:
         """The joints with their positions, speeds, reactions and efforts, a ``JointTable``; one row per joint id."""
-        self.mechanism.prepare(self.bodies, self.midpoint)
-        return self.mechanism.table()
+        self._join()
+        return joint_table(self.mechanism.coordinates, self.engine.joint_state())
 
-    def cast_rays(self, origins, directions, reach=math.inf):
+    def cast_rays(self, origins, directions, reach: float = math.inf) -> RayHits:
         """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
-        return cast_rays(self.bodies, self.geometries, origins, directions, reach)
+        return cast_rays(self._engine_now(), origins, directions, reach)
 
-    def bodies_in_box(self, low, high):
+    def bodies_in_box(self, low, high) -> np.ndarray:
         """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
-        return bodies_in_box(self.bodies, self.geometries, low, high)
+        return bodies_in_box(self._engine_now(), low, high)
 
-    def state_hash(self):
+    def _engine_now(self):
+        """The engine with all that users wrote."""
+        self.views.take_back()
+        self._renew_rules()
+        return self.engine
+
+    def state_hash(self) -> str:
         """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit."""
         digest = hashlib.sha256(np.array([self.time]).tobytes())
-        for name in ("tag", "position", "quaternion", "velocity"):
-            digest.update(np.ascontiguousarray(getattr(self.bodies, name)).tobytes())
+        for values in self.views.present("id", "tag", "position", "quaternion", "velocity").values():
+            digest.update(np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()[:32]
 
     # --- bodies that come and go
@@ -420,17 +442,17 @@ class Simulation:
         self,
         shape,
         positions,
-        material=None,
+        material: Material | None = None,
         *,
         quaternions=None,
         velocities=None,
         angular_velocities=None,
         masses=None,
         inertias=None,
-        fixed=False,
-        group=0,
+        fixed: bool = False,
+        group: int = 0,
         motion=None,
-    ):
+    ) -> np.ndarray:
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
         material = Material() if material is None else material
         block, geometry = body_block(
@@ -438,71 +460,90 @@ class Simulation:
         )
         if material not in self.materials:
             self.materials.append(material)
-        block["tag"][:, MATERIAL] = self.materials.index(material)
-        block["geometry"][:] = add_geometry(self.geometries, geometry)
-        ids = self.bodies.append(block)
+            self._rules = None
+        block["tag"][MATERIAL] = self.materials.index(material)
+        if geometry is not None:
+            known = len(self.geometries)
+            block["geometry"] = self.geometries.number_of(geometry)
+            self._rules = self._rules if len(self.geometries) == known else None
+        ids = block["id"] = np.arange(self.count, self.count + len(block["position"]))
+        self.views.end(self.count + len(ids))
+        self.engine.add(block)
         if motion is not None:
-            for b in ids.tolist():
-                self.motions[b] = motion
-                self.motion_starts[b] = (self.bodies.position[b].copy(), self.bodies.quaternion[b].copy(), self.time)
-        if len(self._forces):
-            self._need_forces()
-        self._rules = None
+            for body, position, quaternion in zip(ids.tolist(), block["position"], np.array(block["quaternion"])):
+                self.motions[body], self.motion_starts[body] = motion, (position.copy(), quaternion, self.time)
         return ids
 
-    def remove(self, ids):
-        """Take bodies out: they touch nothing and stay where they are. Their ids are not used again."""
+    def remove(self, ids) -> None:
+        """Take bodies out: they touch nothing and are nowhere any more. Their ids are not used again."""
         ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
-        if len(ids) and (ids.min() < 0 or ids.max() >= self.bodies.count):
-            raise ValueError(f"ids must be below {self.bodies.count}, not {ids.min()} to {ids.max()}")
-        self.bodies.status[ids] = REMOVED
-        self.bodies.velocity[ids] = 0
-        for b in ids.tolist():
-            self.motions.pop(b, None)
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.count):
+            raise ValueError(f"ids must be below {self.count}, not {ids.min()} to {ids.max()}")
+        self.views.take_back()
+        for body in ids.tolist() if self.motions else ():
+            self.motions.pop(body, None)
         if len(self.mechanism):
-            self.mechanism.prepare(self.bodies, self.midpoint)
-            self.mechanism.release_bodies(ids.tolist())
+            self._join()
+            self.engine.break_joints(self.mechanism.joints_of(ids.tolist(), self.engine.joint_state().broken))
+            self._part()
+        self.engine.remove(ids)
+        self.views.renew()
 
-    def add_joint(self, joint):
+    def add_joint(self, joint) -> int:
         """Join two bodies as they lie now; returns the joint's id."""
-        self.mechanism.keep()
-        joint = self.mechanism.add(joint, self.bodies)
-        self._align([joint])
+        self.views.take_back()
+        self._keep_joints()
+        number = self.mechanism.add(joint, _Present(self.engine, self.count))
         self._rules = None
-        return joint
+        self._align([number])
+        self.views.renew()
+        return number
 
-    def release_joint(self, joint):
+    def settle(self) -> None:
+        """What users wrote goes to the engine, and what the engine knows of the joints to the mechanism: before a file is written."""
+        self.views.take_back()
+        self._keep_joints()
+
+    def _keep_joints(self):
+        self._join()
+        self.mechanism.keep(self.engine.joint_state())
+
+    def release_joint(self, joint: int) -> None:
         """Take a joint out: its bodies go their own ways, and may touch each other from now on."""
         self._check_joint(joint)
-        self.mechanism.prepare(self.bodies, self.midpoint).anchors.broken[joint] = 1
+        self._join()
+        self.engine.break_joints([joint])
         self._part()
 
-    def set_motor(self, joint, motor, coordinate=None):
+    def set_motor(self, joint: int, motor, coordinate: str | None = None) -> None:
         """Replace the motor of a joint that was made with one. ``coordinate`` "slide" or "angle", where a joint has both."""
         self._check_joint(joint)
         if coordinate is not None:
             checks.choice("coordinate", coordinate, ("slide", "angle"))
-        self.mechanism.set_motor(joint, motor, {None: None, "slide": OFFSET_Z, "angle": ANGLE}[coordinate])
+        self._join()
+        gauge = {None: None, "slide": OFFSET_Z, "angle": ANGLE}[coordinate]
+        self.engine.set_laws(*self.mechanism.set_motor(joint, motor, gauge))
 
     def _check_joint(self, joint):
         if checks.count("joint", joint) >= len(self.mechanism):
             raise ValueError(f"joint must be an id below {len(self.mechanism)}, not {joint}")
 
-    def set_motion(self, body, motion):
+    def set_motion(self, body: int, motion) -> None:
         """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""
         checks.count("body", body)
-        if body >= self.bodies.count:
-            raise ValueError(f"body must be an id below {self.bodies.count}, not {body}")
-        if self.bodies.status[body] != IMMOVABLE:
+        if body >= self.count:
+            raise ValueError(f"body must be an id below {self.count}, not {body}")
+        self.views.take_back()
+        if self.engine.pick("tag", [body])[0, STATUS] != IMMOVABLE:
             raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
         if motion is not None and not callable(motion) and not hasattr(motion, "pose"):
             raise TypeError(f"motion must be a function of time or a ready motion, not {motion!r}")
         if motion is None:
             self.motions.pop(int(body), None)
-            self.bodies.velocity[body] = 0
+            self.velocities[body] = self.angular_velocities[body] = 0
         else:
             self.motions[int(body)] = motion
-            self.motion_starts[int(body)] = (self.bodies.position[body].copy(), self.bodies.quaternion[body].copy(), self.time)
+            self.motion_starts[int(body)] = (self.positions[body].copy(), self.quaternions[body].copy(), self.time)
 
     # --- the run
     def run(self, until, save=None, every=None, progress=False, observers=(), checkpoint=None, checkpoint_every=None):
@@ -528,12 +569,45 @@ class Simulation:
 class _Lap:
     """Seconds since the last call, by stage."""
 
-    def __init__(self, seconds):
-        self.seconds, self.last = seconds, clock_module.perf_counter()
+    def __init__(self):
+        self.seconds, self.last = {}, clock_module.perf_counter()
 
     def __call__(self, stage):
         now = clock_module.perf_counter()
         self.seconds[stage], self.last = now - self.last, now
+
+
+class _Present:
+    """Fields of single bodies of an engine by id, as joints look at them."""
+
+    def __init__(self, engine, count):
+        self.count = count
+        for name in ("position", "quaternion", "inverse_mass"):
+            setattr(self, name, _OfBody(engine, name))
+        self.status = _OfBody(engine, "tag", STATUS)
+
+
+class _OfBody:
+    def __init__(self, engine, name, column=None):
+        self.engine, self.name, self.column = engine, name, column
+
+    def __getitem__(self, body):
+        row = self.engine.pick(self.name, [body])[0]
+        return row if self.column is None else row[self.column]
+
+
+def _array_pose(pose):
+    return np.asarray(pose[0], float), np.asarray(pose[1], float)
+
+
+def _block_with_forces(scene):
+    """The fields of a scene's bodies, with the forces on them."""
+    block = scene.bodies.block()
+    if scene.forces:
+        block["force"], block["torque"] = scene.bodies.force.copy(), scene.bodies.torque.copy()
+        for body, (force, torque) in scene.forces.items():
+            block["force"][body], block["torque"][body] = force, torque
+    return block
 
 
 def _world(bounds, bodies):

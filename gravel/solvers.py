@@ -1,15 +1,32 @@
-"""Solvers: what to do with a cone problem, and how far.
+"""Solvers: what to do with a cone problem, and how far. Written once, against ``gravel.engine.Problem``, for every engine.
 
 A solver is an object with its settings. ``solver.solve(problem)`` solves a ``ConeProblem`` alone; ``Simulation`` calls
 ``run`` with the problem of each step. All report the same residual (design: max over rows of |x - P(x - eta u)| / eta, a
 velocity in m/s), always computed from the impulses and velocities they return.
+
+The gradient solvers see a problem only through g = N x + r. In Coulomb mode the De Saxcé term mu |u_t| is frozen while the convex
+problem is solved and renewed every few iterations (a fixed point of cone problems, Cadoux 2009).
 """
 
+import math
 from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 from gravel import checks
-from gravel.cpu.solve import gradient_solvers
-from gravel.cpu.solve.gradient_solvers import Outcome
+from gravel.engine import Problem
+
+RENEW = 10  # iterations between two updates of the De Saxcé terms
+SHRINKS = 60  # times that APGD may halve its step in one iteration
+MEMORY = 10  # iterates among which the spectral method's energy may rise
+
+
+class Outcome(NamedTuple):
+    """How a solver went: iterations, residuals in m/s, and the residual after each iteration, if asked for."""
+
+    iterations: int
+    residual: float
+    residual_rms: float
+    history: list[float]
 
 
 @dataclass(frozen=True)
@@ -19,16 +36,20 @@ class Solver:
     iterations: int = 50
     tolerance: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         checks.count(f"{type(self).__name__} iterations", self.iterations, minimum=1)
         checks.number(f"{type(self).__name__} tolerance", self.tolerance, minimum=0.0)
 
-    def solve(self, problem, friction="cone", history=False):
+    def solve(self, problem, friction: str = "cone", history: bool = False):
         """Solve a ``ConeProblem``; returns its ``Solution``. ``history=True`` keeps the residual of the iterations."""
         work = problem.prepare(checks.choice("friction", friction, ("cone", "coulomb")))
-        return problem.solution(work, self.run(work, friction == "coulomb", history), self.tolerance)
+        return problem.solution(work, self.run(work, history), self.tolerance)
 
-    def describe(self):
+    def run(self, work: Problem, history: bool = False) -> Outcome:
+        """Iterate on the engine's form of a problem; impulses and velocities are left in it."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
         """One line: name and settings."""
         settings = ", ".join(f"{f.name}={getattr(self, f.name):g}" for f in fields(self))
         return f"{type(self).__name__}({settings})"
@@ -41,17 +62,16 @@ class GaussSeidel(Solver):
 
     check_every: int = 10
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         checks.count("GaussSeidel check_every", self.check_every, minimum=1)
 
-    def run(self, work, coulomb, history=False):
-        iterations = self.iterations
-        stride = 1 if history else self.check_every if self.tolerance > 0.0 else iterations
+    def run(self, work: Problem, history: bool = False) -> Outcome:
+        stride = 1 if history else self.check_every if self.tolerance > 0.0 else self.iterations
         work.begin()
-        done, seen, worst, rms = 0, [work.measure()[0]] if history else [], None, None
-        while done < iterations:
-            passes = min(stride, iterations - done)
+        done, seen, worst, rms = 0, [work.measure()[0]] if history else [], math.inf, math.inf
+        while done < self.iterations:
+            passes = min(stride, self.iterations - done)
             work.sweep(passes)
             done += passes
             worst, rms = work.measure()
@@ -64,36 +84,146 @@ class GaussSeidel(Solver):
 
 @dataclass(frozen=True)
 class Jacobi(Solver):
-    """The papers' iteration: all rows at once, damped by ``relaxation`` (lambda) and ``overrelaxation`` (omega)."""
+    """The papers' iteration: x <- lambda P(x - omega eta (N x + r)) + (1 - lambda) x, all rows at once (000 and 001, Algorithm 1),
+    damped by ``relaxation`` (lambda) and ``overrelaxation`` (omega)."""
 
     relaxation: float = 1.0
     overrelaxation: float = 0.3
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         checks.number("Jacobi relaxation", self.relaxation, above=0.0, maximum=1.0)
         checks.number("Jacobi overrelaxation", self.overrelaxation, above=0.0, maximum=2.0)
 
-    def run(self, work, coulomb, history=False):
-        return gradient_solvers.jacobi(
-            work, float(coulomb), self.tolerance, self.iterations, history, self.relaxation, self.overrelaxation
-        )
+    def run(self, work: Problem, history: bool = False) -> Outcome:
+        x, g, done = work.start(), work.blank(), 0
+        best = Best(work, self.tolerance, history)
+        work.gradient(x, g)
+        while not best.accept(done, x, g) and done < self.iterations:
+            work.renew_slip(g)
+            work.step_and_project(x, g, self.overrelaxation, self.relaxation, x)
+            work.gradient(x, g)
+            done += 1
+        return best.finish(done)
 
 
 @dataclass(frozen=True)
 class APGD(Solver):
-    """Accelerated projected gradient descent: Nesterov's momentum, adaptive step, restart."""
+    """Accelerated projected gradient descent: Nesterov's momentum, adaptive step, restart (Mazhar et al. 2015).
 
-    def run(self, work, coulomb, history=False):
-        return gradient_solvers.accelerated(work, float(coulomb), self.tolerance, self.iterations, history)
+    The gradient is linear, so the one at the extrapolated point follows from the last two iterates': one application of the
+    operator per iteration."""
+
+    def run(self, work: Problem, history: bool = False) -> Outcome:
+        old = work.start()
+        g_old, x, g, y, g_y, zero = (work.blank() for _ in range(6))
+        best = Best(work, self.tolerance, history)
+        work.gradient(old, g_old)
+        work.copy(old, y)
+        work.copy(g_old, g_y)
+        theta, step, done = 1.0, 1.0, 0
+        good = best.accept(0, old, g_old)
+        while not good and done < self.iterations:
+            for _ in range(SHRINKS):  # the step shrinks until the quadratic model bounds the energy
+                square, _ = work.step_and_project(y, g_y, step, 1.0, x)
+                work.gradient(x, g)
+                done += 1
+                if done >= self.iterations or work.dot(x, y, g, g_y) <= square / step * (1 + 1e-6):
+                    break
+                step *= 0.5
+            renewed = work.coulomb and done % RENEW == 0
+            good = best.accept(done, x, g)
+            if renewed or work.dot(g_y, zero, x, old) > 0.0:  # another problem, or uphill: start anew
+                theta = 1.0
+                work.copy(x, y)
+                work.copy(g, g_y)
+            else:
+                theta_new = 0.5 * theta * (math.sqrt(theta * theta + 4.0) - theta)
+                beta = theta * (1.0 - theta) / (theta * theta + theta_new)
+                theta = theta_new
+                work.extrapolate(x, old, beta, y)
+                work.extrapolate(g, g_old, beta, g_y)
+            old, x = x, old
+            g_old, g = g, g_old
+            step *= 1.1
+        return best.finish(done)
 
 
 @dataclass(frozen=True)
 class BarzilaiBorwein(Solver):
-    """Spectral projected gradient: step lengths from the last change of gradient."""
+    """Spectral projected gradient: step lengths from the last change of gradient, with a non-monotone line search (Birgin et al.
+    2000)."""
 
-    def run(self, work, coulomb, history=False):
-        return gradient_solvers.spectral(work, float(coulomb), self.tolerance, self.iterations, history)
+    def run(self, work: Problem, history: bool = False) -> Outcome:
+        x = work.start()
+        g, target, g_target = (work.blank() for _ in range(3))
+        best = Best(work, self.tolerance, history)
+        work.gradient(x, g)
+        changes, step, done = [0.0], 1.0, 0  # of the energy since the start
+        good = best.accept(0, x, g)
+        while not good and done < self.iterations:
+            square, slope = work.step_and_project(x, g, step, 1.0, target)
+            if square == 0.0:
+                if not work.coulomb:
+                    break
+                done += 1  # the convex problem is solved: on with the De Saxcé terms of its solution
+                work.renew_slip(g)
+                changes = [0.0]
+                good = best.accept(done, x, g)
+                continue
+            work.gradient(target, g_target)
+            done += 1
+            curvature = work.dot(target, x, g_target, g)
+            length = _line_search(slope, curvature, changes[-1], max(changes[-MEMORY:]))
+            changes.append(changes[-1] + length * slope + 0.5 * length**2 * curvature)
+            if length < 1.0:
+                work.extrapolate(x, target, -length, target)
+                work.extrapolate(g, g_target, -length, g_target)
+            step = min(max(square / curvature, 1e-6), 1e6) if curvature > 0.0 else 1.0
+            x, target = target, x
+            g, g_target = g_target, g
+            good = best.accept(done, x, g)
+            if work.coulomb and done % RENEW == 0:
+                changes = [0.0]  # another problem from here on: the search starts anew
+        return best.finish(done)
+
+
+def _line_search(slope: float, curvature: float, now: float, ceiling: float) -> float:
+    """The share of a step after which the energy is low enough below the highest of the last ones."""
+    length = 1.0
+    while slope < 0.0 and now + length * slope + 0.5 * length**2 * curvature > ceiling + 1e-4 * length * slope and length > 1e-6:
+        length *= 0.5
+    return length
+
+
+class Best:
+    """The best iterate so far, the residual of each, and when to stop."""
+
+    def __init__(self, work: Problem, tolerance: float, history: bool):
+        self.work, self.tolerance = work, tolerance
+        self.history: list[float] | None = [] if history else None
+        self.residual = self.rms = math.inf
+        self.x: Any = None
+
+    def accept(self, iteration: int, x: Any, g: Any) -> bool:
+        """Take note of an iterate; True if it is good enough."""
+        worst, rms = self.work.residual(x, g)
+        if not math.isfinite(worst + rms):
+            raise FloatingPointError(f"the solver diverged in iteration {iteration}; use a smaller step or another solver")
+        if self.history is not None:
+            self.history.append(worst)
+        if worst < self.residual:
+            self.residual, self.rms = worst, rms
+            if self.x is None:
+                self.x = self.work.blank()
+            self.work.copy(x, self.x)
+        if iteration % RENEW == 0:
+            self.work.renew_slip(g)
+        return worst <= self.tolerance
+
+    def finish(self, iterations: int) -> Outcome:
+        self.work.finish(self.x)
+        return Outcome(iterations, self.residual, self.rms, self.history or [])
 
 
 SOLVERS = {"gauss-seidel": GaussSeidel, "jacobi": Jacobi, "apgd": APGD, "bb": BarzilaiBorwein}

@@ -1,10 +1,16 @@
-"""The fields of a body: one table says name, shape, type, unit and frame, and who keeps them in step across processes.
+"""The fields of a body: one table says name, shape, type, unit and frame, who keeps them in step across processes, and what is
+seen of a body that is gone. Allocation, checkpoints, upload and migration follow from it.
 
-``Bodies`` holds the fields as arrays that grow. Rows are never moved or used again: the row of a body is its id for
-life, so the arrays are what users see, without a copy. Positions and turns are always in double precision, so that a
-grain far from the origin keeps its exact place; ``real`` is the precision of the simulation.
+``Bodies`` holds the fields as arrays that grow. A scene's row is the body's id; an engine keeps its rows in an order of its own
+and says in the field ``id`` whose they are. Positions and turns are always in double precision, so that a grain far from the
+origin keeps its exact place; ``real`` is the precision of the simulation.
+
+``Views`` hands the engine's fields to users as arrays by id, and takes back what they wrote.
 """
 
+import math
+import weakref
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,55 +25,187 @@ class Field(NamedTuple):
     unit: str
     frame: str
     sync: str  # "once": when a body enters a process; "step": refreshed for ghosts in every step; "owner": not shared
+    fresh: float  # what a new body has that was given nothing
+    gone: float  # what is seen of a body that was removed
 
 
 FIELDS = (
-    Field("position", (3,), "f8", "m", "world", "step"),
-    Field("quaternion", (4,), "f8", "w x y z", "body to world", "step"),
-    Field("velocity", (8,), "real", "m/s, -, rad/s, -", "world", "step"),
-    Field("inverse_mass", (4,), "f8", "1/kg, 1/(kg m2)", "body, principal moments", "once"),
-    Field("extent", (4,), "f8", "m", "body: size of the shape, bounding radius", "once"),
-    Field("tag", (4,), "i4", "shape, material, group, status", "-", "step"),
-    Field("geometry", (), "i4", "number in the scene's geometries, or -1", "-", "once"),
+    Field("id", (), "i8", "for life, never used again", "-", "once", -1, -1),
+    Field("position", (3,), "f8", "m", "world", "step", 0.0, math.nan),
+    Field("quaternion", (4,), "f8", "w x y z", "body to world", "step", math.nan, math.nan),
+    Field("velocity", (8,), "real", "m/s, -, rad/s, -", "world", "step", 0.0, 0.0),
+    Field("force", (3,), "f8", "N", "world", "owner", 0.0, 0.0),
+    Field("torque", (3,), "f8", "N m", "world", "owner", 0.0, 0.0),
+    Field("inverse_mass", (4,), "f8", "1/kg, 1/(kg m2)", "body, principal moments", "once", 0.0, math.inf),
+    Field("extent", (4,), "f8", "m", "body: size of the shape, bounding radius", "once", 0.0, 0.0),
+    Field("tag", (4,), "i4", "shape, material, group, status", "-", "step", 0, REMOVED),
+    Field("geometry", (), "i4", "number in the scene's geometries, or -1", "-", "once", -1, -1),
 )
+FIELD = {field.name: field for field in FIELDS}
 SHAPE, MATERIAL, GROUP, STATUS = range(4)  # columns of a tag; fields that are read together lie together
+LINEAR, ANGULAR = slice(0, 3), slice(4, 7)  # columns of a velocity
+
+
+def empty_field(field: Field, n: int, real: np.dtype) -> np.ndarray:
+    """n rows of a field, zeroed: memory that nobody touches is not taken."""
+    return np.zeros((n, *field.shape), real if field.dtype == "real" else field.dtype)
 
 
 class Bodies:
-    """The fields of all bodies, as arrays of ``count`` rows: ``bodies.position`` and so on."""
+    """The fields of some bodies, as arrays of ``count`` rows: ``bodies.position`` and so on."""
+
+    id: np.ndarray
+    position: np.ndarray
+    quaternion: np.ndarray
+    velocity: np.ndarray
+    force: np.ndarray
+    torque: np.ndarray
+    inverse_mass: np.ndarray
+    extent: np.ndarray
+    tag: np.ndarray
+    geometry: np.ndarray
 
     def __init__(self, real=np.float64):
         self.real = np.dtype(real)
-        self.count = 0
-        self._store = {field.name: self._empty(field, 0) for field in FIELDS}
+        self.count = self._touched = 0  # rows in use, and rows that have ever been
+        self._store = {field.name: empty_field(field, 0, self.real) for field in FIELDS}
         self._refresh()
 
-    def append(self, block):
-        """Add the rows of ``block`` (name -> array of n rows); returns the new ids."""
-        n = len(block["position"])
-        first, last = self.count, self.count + n
+    def append(self, block: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Add the rows of ``block`` (name -> array of n rows, or of one for all; fields that are not given are fresh); returns their
+        places."""
+        first, last = self.count, self.count + len(block["position"])
         for field in FIELDS:
             store = self._store[field.name]
             if last > len(store):
-                larger = self._empty(field, max(last, 2 * len(store)) if first else last)
+                larger = empty_field(field, max(last, 2 * len(store)) if first else last, self.real)
                 larger[:first] = store[:first]
                 self._store[field.name] = store = larger
-            store[first:last] = block[field.name]
-        self.count = last
+            if field.name in block:
+                store[first:last] = block[field.name]
+            elif field.fresh != 0:
+                store[first:last] = field.fresh
+            else:  # what was never touched is zero already
+                store[first : min(last, self._touched)] = 0
+        self.count, self._touched = last, max(last, self._touched)
         self._refresh()
         return np.arange(first, last)
 
-    def copy(self, real):
-        """The same bodies in another table, with velocities of type ``real``."""
-        twin = Bodies(real)
-        if self.count:
-            twin.append({field.name: getattr(self, field.name) for field in FIELDS})
-        return twin
+    def drop(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Take rows (sorted) out: the last ones move into the holes. Returns the holes, and the rows that were moved."""
+        keep = self.count - len(rows)
+        holes = rows[rows < keep]
+        stay = np.ones(self.count - keep, bool)
+        stay[rows[rows >= keep] - keep] = False
+        tail = keep + np.flatnonzero(stay)
+        for store in self._store.values():
+            store[holes] = store[tail]
+        self.count = keep
+        self._refresh()
+        return holes, tail
 
-    def _empty(self, field, n):
-        return np.zeros((n, *field.shape), self.real if field.dtype == "real" else field.dtype)
+    def block(self) -> dict[str, np.ndarray]:
+        """All rows, by name of the field; no copies."""
+        return {field.name: getattr(self, field.name) for field in FIELDS}
 
     def _refresh(self):
         for name, store in self._store.items():
             setattr(self, name, store[: self.count])
         self.status, self.shape = self.tag[:, STATUS], self.tag[:, SHAPE]
+
+
+class Views:
+    """What users see of an engine's bodies: arrays by id, (N, ...), N the number of ids ever given.
+
+    An array that was lent is taken back before the next step, whatever was written into it, and is fresh when asked for again.
+    One that somebody still holds then goes on showing the present state. When bodies come, arrays get longer: those lent before
+    are taken back for good, and can only be read from then on.
+    """
+
+    LENT = {
+        "positions": ("position", slice(0, 3)),
+        "quaternions": ("quaternion", slice(0, 4)),
+        "velocities": ("velocity", LINEAR),
+        "angular_velocities": ("velocity", ANGULAR),
+        "forces": ("force", slice(0, 3)),
+        "torques": ("torque", slice(0, 3)),
+    }
+
+    def __init__(self, engine, count: int):
+        self.engine, self.count = engine, count
+        self._lent: dict[str, np.ndarray] = {}  # since the last step
+        self._held: dict[str, weakref.ref] = {}  # before it: by users, or by nobody
+
+    def __getattr__(self, name):
+        """A field of all bodies by id, to be read: ``views.extent``."""
+        if name not in FIELD:
+            raise AttributeError(name)
+        self.take_back()
+        result = self._by_id(FIELD[name], slice(None))
+        result.flags.writeable = False
+        return result
+
+    @property
+    def status(self):
+        return self.tag[:, STATUS]
+
+    @property
+    def shape(self):
+        return self.tag[:, SHAPE]
+
+    def lend(self, name: str) -> np.ndarray:
+        """One of ``LENT``, to be read and written."""
+        if name not in self._lent:
+            held = self._held.pop(name, lambda: None)()
+            field, columns = self.LENT[name]
+            self._lent[name] = self._by_id(FIELD[field], columns) if held is None else held
+        return self._lent[name]
+
+    def take_back(self) -> None:
+        """What users wrote goes to the engine."""
+        for name, array in self._living():
+            field, columns = self.LENT[name]
+            self.engine.set_field(field, columns, array[self.engine.ids()])
+
+    def renew(self) -> None:
+        """The engine's state has changed: arrays that are still held show it."""
+        for name, array in self._lent.items():
+            self._held[name] = weakref.ref(array)
+        self._lent.clear()
+        array = None
+        for name, held in list(self._held.items()):
+            array = held()
+            if array is None:
+                del self._held[name]
+            else:
+                field, columns = self.LENT[name]
+                if len(self.engine.ids()) < len(array):
+                    array[:] = FIELD[field].gone
+                array[self.engine.ids()] = self.engine.field(field)[:, columns]
+
+    def end(self, count: int) -> None:
+        """There will be so many ids: arrays lent so far are taken back for good."""
+        self.take_back()
+        for _, array in self._living():
+            array.flags.writeable = False
+        self._lent.clear()
+        self._held.clear()
+        self.count = count
+
+    def present(self, *names: str) -> dict[str, np.ndarray]:
+        """Fields of the bodies that are there, by name, in the order of their ids."""
+        self.take_back()
+        ids = self.engine.ids()
+        order = np.argsort(ids, kind="stable") if np.any(ids[1:] < ids[:-1]) else slice(None)
+        return {name: self.engine.field(name)[order] for name in names}
+
+    def _living(self):
+        held = ((name, array()) for name, array in self._held.items())
+        return [*self._lent.items(), *((name, array) for name, array in held if array is not None)]
+
+    def _by_id(self, field, columns):
+        values = self.engine.field(field.name)
+        values = values[:, columns] if field.shape else values
+        result = np.full((self.count, *values.shape[1:]), field.gone, values.dtype)
+        result[self.engine.ids()] = values
+        return result

@@ -16,8 +16,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import gravel as gv
-from gravel.contacts import detection_rules
-from gravel.cpu.engine import Engine
+from gravel import detection
 from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
 
 
@@ -156,14 +155,12 @@ def apart(n, spacing):
     return spacing * np.stack(np.unravel_index(np.arange(n), (side, side, side)), axis=-1).astype(float)
 
 
+DEVICE = ["cpu"]  # on which the tests that use these oracles run: the fixture ``device`` sets it
+
+
 def detect_scene(scene, margin=0.0, ellipsoid_method="direct", broad_phase="grid"):
     """All contacts of a scene's bodies as they are placed, as a ContactTable."""
-    engine = Engine(np.float64, broad_phase)
-    engine.detected = scene.bodies.copy(np.float64)
-    engine.find_bounds(engine.detected, detection_rules(margin, scene.geometries, ellipsoid_method))
-    engine.find_pairs()
-    engine.find_contacts()
-    return gv.ContactTable.of_detection(engine)
+    return detection.detect_scene(scene, margin, ellipsoid_method, broad_phase, device=DEVICE[0]).contacts()
 
 
 def detect_pairs(a, b, margin, ellipsoid_method="direct"):

@@ -100,12 +100,13 @@ def test_a_contact_whose_corner_is_on_a_cut_belongs_to_one_side(axis):
     from gravel.cpu.collide.boxes import count_owned, lower_bound
 
     sphere, places = cloud(300, 0.5, seed=7)
-    engine, _, low, high = next(_Work(sphere, places, None, 0.0, 1.0, None).detections())
-    reach = engine.arranged.reach
-    a, b = engine.contacts.a[0], engine.contacts.b[0]
+    engine, _, low, high = next(_Work(sphere, places, None, 0.0, 1.0, None).boxes())
+    total = engine.count_contacts_in(low, high)
+    found = engine.detector
+    reach = found.arranged.reach
+    a, b = found.contacts.a[0], found.contacts.b[0]
     cut = max(lower_bound.py_func(reach[k, axis], reach[k, 3]) for k in (a, b))
     below, above = high.copy(), low.copy()
     below[axis] = above[axis] = cut
-    total = count_owned(engine.contacts, reach, low, high)
-    assert total == engine.contact_total > 100
-    assert count_owned(engine.contacts, reach, low, below) + count_owned(engine.contacts, reach, above, high) == total
+    assert total == found.contact_total > 100
+    assert count_owned(found.contacts, reach, low, below) + count_owned(found.contacts, reach, above, high) == total

@@ -9,7 +9,7 @@ import pytest
 
 import gravel as gv
 from gravel import scenes
-from gravel.cpu.threads import largest_thread_count
+from gravel.engine import largest_thread_count
 
 
 def run_scene(name, bodies, steps, threads=None, **options):

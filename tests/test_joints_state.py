@@ -7,7 +7,7 @@ import pytest
 
 import gravel as gv
 from gravel.cpu.joints import direct
-from gravel.cpu.threads import largest_thread_count
+from gravel.engine import largest_thread_count
 
 COLUMNS = ("slide", "slide_speed", "angle", "angle_speed", "force", "torque", "motor_force", "motor_torque", "violation", "broken")
 SOLVERS = [gv.GaussSeidel, gv.Jacobi, gv.APGD, gv.BarzilaiBorwein]

@@ -11,8 +11,8 @@ from trimesh.ray.ray_triangle import ray_triangle_id
 from trimesh.transformations import quaternion_matrix
 
 import gravel as gv
-from gravel.cpu.threads import use_threads
-from gravel.queries import bodies_in_box, cast_rays
+from gravel.queries import bodies_in_box, cast_rays, engine_of
+from gravel.state import Bodies
 
 TURN = np.array([0.8, 0.3, -0.4, 0.2]) / np.linalg.norm([0.8, 0.3, -0.4, 0.2])
 PLACE = np.array([0.4, -0.3, 0.7])
@@ -26,7 +26,7 @@ def scene_with(*shapes, turn=TURN, place=PLACE, step=(0.0, 0.0, 0.0)):
 
 
 def cast(scene, origins, directions, **options):
-    return cast_rays(scene.bodies, scene.geometries, origins, directions, **options)
+    return cast_rays(engine_of(scene.bodies, scene.geometries), origins, directions, **options)
 
 
 def to_world(points, turn=TURN, place=PLACE):
@@ -234,9 +234,9 @@ def crowd(seed=7):
 
 
 def alone(bodies, i):
-    """A table with all bodies removed but one."""
-    twin = bodies.copy(np.float64)
-    twin.status[np.arange(bodies.count) != i] = 0
+    """A table with one of the bodies."""
+    twin = Bodies()
+    twin.append({name: values[i : i + 1] for name, values in bodies.block().items()})
     return twin
 
 
@@ -247,7 +247,8 @@ def test_many_bodies_against_each_one_alone():
     hits = cast(scene, origins, directions)
     distance, body = np.full(1500, np.inf), np.full(1500, -1)
     for i in range(scene.bodies.count):
-        one = cast_rays(alone(scene.bodies, i), scene.geometries, origins, directions)
+        one = cast_rays(engine_of(alone(scene.bodies, i), scene.geometries), origins, directions)
+        assert set(one.body.tolist()) <= {-1, 0}
         nearer = one.distance < distance
         distance[nearer], body[nearer] = one.distance[nearer], i
     assert np.array_equal(hits.body, body) and np.array_equal(hits.distance, distance)
@@ -267,7 +268,7 @@ def test_many_spheres_against_numpy_on_one_and_two_threads():
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     tables = []
     for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-        use_threads(threads)
+        numba.set_num_threads(threads)
         tables.append(cast(scene, origins, directions))
     for field in ("body", "distance", "point", "normal"):
         assert np.array_equal(getattr(tables[0], field), getattr(tables[1], field), equal_nan=True)
@@ -290,9 +291,9 @@ def test_removed_bodies_are_not_hit():
     found = []
     for gone in ([], [0], [1], [2], [3]):
         simulation.remove(np.array(gone, int))
-        hits = cast_rays(simulation.bodies, scene.geometries, (0, 0, 0), (0, 0, 2.0))
+        hits = simulation.cast_rays((0, 0, 0), (0, 0, 2.0))
         found.append((int(hits.body[0]), float(hits.distance[0])))
-        assert bodies_in_box(simulation.bodies, scene.geometries, (-1, -1, 0), (1, 1, 9)).tolist() == list(range(len(found) - 1, 4))
+        assert simulation.bodies_in_box((-1, -1, 0), (1, 1, 9)).tolist() == list(range(len(found) - 1, 4))
     assert found == [(0, 0.5), (1, 2.5), (2, 4.5), (3, 8.0), (-1, np.inf)]
 
 
@@ -322,7 +323,7 @@ def test_no_rays_and_no_bodies():
     assert len(cast(scene_with(gv.Sphere(1.0)), np.empty((0, 3)), np.empty((0, 3)))) == 0
     hits = cast(gv.Scene(), [[0, 0, 0]], [[1, 0, 0]])
     assert hits.body.tolist() == [-1] and hits.distance.tolist() == [np.inf]
-    assert bodies_in_box(gv.Scene().bodies, [], (0, 0, 0), (1, 1, 1)).tolist() == []
+    assert bodies_in_box(engine_of(gv.Scene().bodies, []), (0, 0, 0), (1, 1, 1)).tolist() == []
 
 
 # --- boxes
@@ -358,12 +359,12 @@ def test_a_body_is_in_the_boxes_that_its_points_reach(name):
                 a[axis], b[axis] = high[axis] + gap, high[axis] + 1.0
             else:
                 a[axis], b[axis] = low[axis] - 1.0, low[axis] - gap
-            assert bodies_in_box(scene.bodies, scene.geometries, a, b).tolist() == expected
+            assert bodies_in_box(engine_of(scene.bodies, scene.geometries), a, b).tolist() == expected
 
 
 def test_boxes_and_planes():
     scene = scene_with(gv.Plane((0, 0, 1)), gv.Plane((1, 1, 0)), gv.Plane((-1, 0, 0)), place=np.zeros(3), turn=(1, 0, 0, 0))
-    inside = lambda low, high: bodies_in_box(scene.bodies, scene.geometries, low, high).tolist()  # noqa: E731
+    inside = lambda low, high: bodies_in_box(engine_of(scene.bodies, scene.geometries), low, high).tolist()  # noqa: E731
     assert inside((1, 1, 1), (2, 2, 2)) == [2]
     assert inside((1, 1, -1), (2, 2, 2)) == [0, 2]
     assert inside((-3, 1, 1), (-2, 2, 2)) == [1]
@@ -376,9 +377,9 @@ def test_touching_boxes_count_and_many_bodies_are_told_apart():
     scene = gv.Scene()
     scene.add_bodies(gv.Sphere(radii), centres)
     expected = np.flatnonzero(np.all((centres - radii[:, None] <= 1) & (centres + radii[:, None] >= -2), axis=1))
-    assert np.array_equal(bodies_in_box(scene.bodies, [], (-2, -2, -2), (1, 1, 1)), expected)
+    assert np.array_equal(bodies_in_box(engine_of(scene.bodies, []), (-2, -2, -2), (1, 1, 1)), expected)
     one = scene_with(gv.Sphere(0.5), place=np.zeros(3))
-    assert bodies_in_box(one.bodies, [], (0.5, 0.5, 0.5), (1, 1, 1)).tolist() == [0]
+    assert bodies_in_box(engine_of(one.bodies, []), (0.5, 0.5, 0.5), (1, 1, 1)).tolist() == [0]
 
 
 # --- bad input
@@ -409,4 +410,4 @@ def test_bad_rays_are_refused(origins, directions, options, words):
 )
 def test_bad_boxes_are_refused(low, high, words):
     with pytest.raises(ValueError, match=words):
-        bodies_in_box(gv.Scene().bodies, [], low, high)
+        bodies_in_box(engine_of(gv.Scene().bodies, []), low, high)

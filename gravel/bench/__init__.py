@@ -16,7 +16,7 @@ NAMES = ("collide", "contacts", "ellipsoids", "pairs", "box-collider", "solver",
 def run(names, quick, threads, as_json):
     """Run benchmarks by name, all if none is given."""
     from gravel.cli import processor
-    from gravel.cpu.threads import largest_thread_count
+    from gravel.engine import largest_thread_count
 
     names = names or NAMES
     for name in names:

@@ -11,9 +11,7 @@ import time
 import numpy as np
 from numba import njit, prange
 
-from gravel.contacts import detection_rules
-from gravel.cpu.engine import Engine
-from gravel.cpu.threads import use_threads
+from gravel.detection import detect_scene, run_detection
 from gravel.scene import Scene
 from gravel.shapes import Sphere
 
@@ -39,13 +37,12 @@ def measure(n, threads):
     scene = Scene(gravity=(0, 0, 0))
     velocities = rng.normal(0, 10, (n, 3))
     scene.add_bodies(Sphere(np.maximum(rng.uniform(0, LARGEST, n), 1e-3)), rng.uniform(0, SIDE, (n, 3)), velocities=velocities)
-    use_threads(threads, n)
     row = {"spheres": n}
     paper = PAPER[n]
     if paper[0]:
-        row["brute force"] = 1e3 * min(detection("brute", scene) for _ in range(3))
+        row["brute force"] = 1e3 * min(detection("brute", scene, threads) for _ in range(3))
         row["paper's brute force"] = paper[0]
-    laps = frames(scene, FRAMES)
+    laps = frames(scene, FRAMES, threads)
     row.update({name: 1e3 * float(np.median([lap[name] for lap in laps])) for name in STAGES})
     row["total"] = 1e3 * float(np.median([sum(lap[name] for name in STAGES) for lap in laps]))
     row["contacts"] = laps[-1]["contacts"]
@@ -55,38 +52,43 @@ def measure(n, threads):
     return row
 
 
-def detection(phase, scene):
+def detection(phase, scene, threads):
     """Seconds to find all contacts."""
-    engine, bodies, rules = Engine(np.float32, phase), scene.bodies.copy(np.float32), detection_rules(0.0)
-    for _ in range(2):
-        start = time.perf_counter()
-        engine.find_bounds(bodies, rules)
-        engine.find_pairs()
-        engine.find_contacts()
-        seconds = time.perf_counter() - start
-    return seconds
+    engine = detect_scene(scene, broad_phase=phase, precision="single", threads=threads)
+    start = time.perf_counter()
+    run_detection(engine)
+    return time.perf_counter() - start
 
 
-def frames(scene, count):
+class Laps(dict):
+    """Seconds of each stage; the stages of detection are those of the paper's tree: construction, traversal."""
+
+    PAPER = {"bounds": "construction", "order": "construction", "broad phase": "traversal", "narrow phase": "traversal"}
+
+    def __init__(self):
+        self.last = time.perf_counter()
+
+    def __call__(self, stage):
+        now, stage = time.perf_counter(), self.PAPER.get(stage, stage)
+        self[stage], self.last = self.get(stage, 0.0) + now - self.last, now
+
+
+def frames(scene, count, threads):
     """Seconds of each stage of some frames."""
-    engine, bodies, rules, laps = Engine(np.float32, "bvh"), scene.bodies.copy(np.float32), detection_rules(0.0), []
+    engine, all_laps = detect_scene(scene, broad_phase="bvh", precision="single", threads=threads), []
+    rows, found = engine.rows, engine.detector
     for frame in range(count + 1):
-        at = [time.perf_counter()]
-        engine.find_bounds(bodies, rules)
-        engine.sort_bodies()
-        at.append(time.perf_counter())
-        engine.list_pairs()
-        engine.find_contacts()
-        at.append(time.perf_counter())
-        impulses = engine._buffer("response", engine.contact_room, (3,))
-        respond(engine.contacts, engine.arranged.velocity, engine.arranged.mass, impulses)
-        at.append(time.perf_counter())
-        forward(engine.order, bodies.position, bodies.velocity, engine.arranged.velocity, engine.arranged.extent, SIDE, STEP)
-        at.append(time.perf_counter())
-        lap = dict(zip(STAGES, np.diff(at).tolist()))
+        lap = Laps()
+        engine.begin()
+        contacts = engine.detect(lap).contacts
+        impulses = engine.buffers.array("response", found.contact_room, (3,))
+        respond(found.contacts, found.arranged.velocity, found.arranged.mass, impulses)
+        lap("response")
+        forward(found.order, rows.position, rows.velocity, found.arranged.velocity, found.arranged.extent, SIDE, STEP)
+        lap("forwarding")
         if frame:  # the first one compiles
-            laps.append({**lap, "contacts": engine.contact_total})
-    return laps
+            all_laps.append({**lap, "contacts": contacts})
+    return all_laps
 
 
 @njit

@@ -14,9 +14,9 @@ def run(quick, threads):
     )
     for solver in (GaussSeidel, Jacobi, APGD, BarzilaiBorwein):
         for iterations in MARKS[:3] if quick else MARKS:
-            problem = cold_problem(simulation)
+            problem = simulation.next_problem()
             start = time.perf_counter()
-            outcome = solver(iterations=iterations).run(problem, False)
+            outcome = solver(iterations=iterations).run(problem)
             seconds = time.perf_counter() - start
             yield {
                 "solver": solver.__name__,
@@ -26,15 +26,3 @@ def run(quick, threads):
                 "residual": outcome.residual,
                 "rms": outcome.residual_rms,
             }
-
-
-def cold_problem(simulation):
-    """The problem of the next step, without starting impulses."""
-    engine = simulation.engine
-    engine.find_bounds(simulation.bodies, simulation.rules)
-    engine.find_pairs()
-    engine.find_contacts()
-    engine.match(False)
-    engine.bounce()
-    engine.add_forces(simulation._forces, simulation._torques)
-    return engine.assemble()

@@ -11,8 +11,8 @@ import numpy as np
 
 from gravel.bench.collide import PAPER_COUNTS, best, expected, random
 from gravel.bench.pairs import measure_pairs
-from gravel.contacts import detect
-from gravel.cpu.engine import ELLIPSOID_METHODS
+from gravel.detection import detect, run_detection
+from gravel.engine import ELLIPSOID_METHODS
 from gravel.scenes.setup import random_turns
 from gravel.shapes import Ellipsoid
 
@@ -46,7 +46,7 @@ def compare(n, equal, threads):
         row["expected"] = float(expected(n))
         row["paper's count"] = PAPER_COUNTS.get(n, 37)
     if n <= BRUTE_FORCE:
-        row["brute force"] = detect(shape, places, turns, broad_phase="brute", threads=threads).contact_total
+        row["brute force"] = detect(shape, places, turns, broad_phase="brute", threads=threads).detect().contacts
     row.update({f"us per contact, {method}": 1e6 * t / max(row["contacts"], 1) for method, t in times.items()})
     row["over spheres"] = times["direct"] / spheres
     row["method-1 over method-2"] = times["method-1"] / times["method-2"]
@@ -57,4 +57,4 @@ def seconds_of(shape, places, turns, threads, method, repeats):
     """(s, contacts) of a detection."""
     options = {"precision": "single", "threads": threads, "ellipsoid_method": method}
     engine = detect(shape, places, turns, **options)
-    return best(lambda: detect(shape, places, turns, engine=engine, **options), repeats), engine.contact_total
+    return best(lambda: run_detection(engine), repeats), engine.detect().contacts

@@ -8,9 +8,7 @@ MuJoCo 4, coal 9 us (design page).
 import numpy as np
 
 from gravel.bench.collide import best
-from gravel.contacts import ContactTable, detection_rules
-from gravel.cpu.engine import Engine
-from gravel.cpu.threads import use_threads
+from gravel.detection import detect_scene
 from gravel.scene import Scene
 from gravel.scenes.setup import random_turns
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
@@ -59,13 +57,9 @@ def measure_pairs(first, second, n):
     else:
         scene.add_bodies(make(second, n, rng), places + away, quaternions=random_turns(n, rng))
     scene.add_bodies(make(first, n, rng), places, quaternions=random_turns(n, rng))
-    use_threads(1)
-    engine = Engine(np.float64, "grid")
-    engine.find_bounds(scene.bodies.copy(np.float64), detection_rules(0.0, scene.geometries))
-    engine.find_pairs()
-    engine.find_contacts()
-    pairs, table = int(engine.pairs.count.sum()), ContactTable.of_detection(engine)
-    seconds = best(engine.find_contacts, 3)
+    engine = detect_scene(scene, threads=1)
+    pairs, table = int(engine.detector.pairs.count.sum()), engine.contacts()
+    seconds = best(engine.detector.find_contacts, 3)
     return {
         "pair": f"{first.__name__}-{second.__name__}",
         "pairs": pairs,

@@ -6,7 +6,6 @@ triad's speed that alone would take the time in the column "memory limit".
 
 import time
 
-from gravel.bench.convergence import cold_problem
 from gravel.bench.settled import settled_pile
 from gravel.bench.triad import triad
 from gravel.cpu.threads import use_threads
@@ -26,7 +25,7 @@ def run(quick, threads):
             for solver in (GaussSeidel, Jacobi, APGD, BarzilaiBorwein):
                 count = 20
                 seconds = min(_solve(simulation, solver(iterations=count)) for _ in range(3)) / count
-                contacts = simulation.engine.contact_total
+                contacts = simulation.next_problem().contacts
                 yield {
                     "solver": solver.__name__,
                     "precision": precision,
@@ -40,11 +39,11 @@ def run(quick, threads):
 
 def _solve(simulation, solver):
     """Seconds of the solver's iterations alone, on the next step's problem from a cold start."""
-    problem = cold_problem(simulation)
+    problem = simulation.next_problem()
     problem.begin()
     start = time.perf_counter()
     if isinstance(solver, GaussSeidel):
         problem.sweep(solver.iterations)
     else:
-        solver.run(problem, False)
+        solver.run(problem)
     return time.perf_counter() - start

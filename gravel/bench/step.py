@@ -20,7 +20,7 @@ from gravel.solvers import GaussSeidel
 
 PAPER_TABLE_1 = {16000: 0.57, 32000: 1.00, 64000: 1.97, 128000: 4.55}  # s, cone problem
 PAPER_TABLE_3 = {100000: 6.1972, 500000: 29.2565, 1000000: 58.1518}  # s, whole step
-DETECTION = ("bounds", "broad phase", "narrow phase", "match")
+DETECTION = ("bounds", "order", "broad phase", "narrow phase", "match")
 
 
 def run(quick, threads):

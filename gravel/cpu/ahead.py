@@ -2,8 +2,8 @@
 
 The step meets its kernels from the first stage to the last and compiles each when it gets there. Meanwhile a second process
 compiles them from the last to the first, into the cache that both share; where they meet, the rest is already there. The
-second process learns which kernels and types the step will need from a dry step: the engine runs through its stages with
-kernels that only take note of their arguments.
+second process learns which kernels and types the step will need from a dry step: a tiny simulation takes one with kernels that
+only take note of their arguments.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ import time
 import numba
 import numpy as np
 
-from gravel.cpu import engine, integrate
+from gravel.cpu import integrate
 from gravel.cpu.collide import bounds, grid, jobs, narrow
+from gravel.cpu.collide.detector import tile_size
 from gravel.cpu.solve import assemble, block_problem, impacts, match, tiles
-from gravel.cpu.solve.blocks import APPLY, MEASURE, SWEEP
 
 started = set()  # features that this process has dealt with
 # What a kernel that does nothing must answer for the stages to go on.
@@ -31,7 +31,7 @@ ANSWERS = {
     "gather_contacts": 0,
     "summarise": (0, 0.0),
     "bounce": 0,
-    "plan_blocks": (1, 1),
+    "plan_blocks": lambda *arguments: _one_block(*arguments),
     "commit_balls": -1,
     "commit_any": -1,
 }
@@ -51,29 +51,30 @@ def marker(features):
     return cache / f"gravel-{hashlib.sha256(content.encode()).hexdigest()[:16]}.compiled"
 
 
-def features_of(simulation):
-    """What decides which kernels a scene needs, in one word."""
-    bodies, rules = simulation.bodies, simulation.rules
+def features_of(engine):
+    """What decides which kernels an engine's step needs, in one word."""
+    traits, rules, n = engine.detector.traits, engine.rules, engine.rows.count
+    family = traits.family.name
+    tables = jobs.tables_of(engine.rows, engine.geometries) if family == "any" else (False,) * 4
     words = [
-        simulation.precision,
-        narrow.family_of(bodies).name + "".join(str(int(used)) for used in jobs.tables_of(bodies, simulation.geometries)),
-        "balls" if engine.only_balls(bodies) and not len(simulation.mechanism) else "any",
+        "single" if engine.real == np.float32 else "double",
+        family + "".join(str(int(used)) for used in tables),
+        "balls" if engine.balls else "any",
         "rolling" if rules.rolling else "plain",
         "bouncy" if rules.bouncy else "dead",
-        "tiles" if bodies.count > engine.tile_size(bodies.count) else "tile",
+        "tiles" if n > tile_size(n) else "tile",
     ]
     return "-".join(words)
 
 
-def start(simulation):
+def start(engine):
     """Start the second process unless the kernels are compiled already; True if it was started."""
-    features = features_of(simulation)
+    features = features_of(engine)
     if features in started:
         return False
     started.add(features)
     done = marker(features)
-    phase = engine.choose_broad_phase(simulation.bodies) if simulation.broad_phase == "auto" else simulation.broad_phase
-    if done is None or done.exists() or phase != "grid" or os.cpu_count() < 2 or not _claim(done):
+    if done is None or done.exists() or engine.detector.phase != "grid" or os.cpu_count() < 2 or not _claim(done):
         return False
     try:
         subprocess.Popen(child_command(features), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -109,7 +110,14 @@ class Recorder:
 
     def __call__(self, *arguments):
         self.calls.append((self.kernel, tuple(numba.typeof(a) for a in arguments)))
-        return ANSWERS.get(self.kernel.py_func.__name__)
+        answer = ANSWERS.get(self.kernel.py_func.__name__)
+        return answer(*arguments) if callable(answer) else answer
+
+
+def _one_block(*arguments):
+    """The plan of a problem with one block, so that its kernels are run."""
+    arguments[7][-1] = 1  # block_start
+    return 1, 1
 
 
 def compile_backwards(features):
@@ -133,24 +141,14 @@ def _dry_step(features):
     jobs.TABLES = tuple(Recorder(table, calls) for table in jobs.TABLES)
     make, parallel = block_problem.kernel, features.endswith("tiles")
     block_problem.kernel = lambda job, general, rolling, threads: Recorder(make(job, general, rolling, parallel), calls)
-    work = simulation.engine
-    work.find_bounds(simulation.bodies, simulation.rules)
-    work.find_pairs()
-    work.find_contacts()
-    work.match(True)
-    work.bounce()
-    work.add_forces(simulation._forces, simulation._torques)
-    problem = work.assemble()
-    problem.number = 1
-    for job in (APPLY, SWEEP, MEASURE):
-        problem.run(job, problem.nothing)
-    work.commit(simulation.world)
+    simulation.engine.warm_up = lambda: False
+    simulation.step()
     return calls
 
 
 def _tiny(features):
     """A scene of two bodies with these features."""
-    from gravel import Box, Capsule, Ellipsoid, Material, Mesh, Plane, Scene, Simulation, Sphere
+    from gravel import Box, Capsule, Ellipsoid, GaussSeidel, Material, Mesh, Plane, Scene, Simulation, Sphere
 
     precision, family, shapes, rolling, bouncy, _ = features.split("-")
     family = family[:-4]
@@ -165,4 +163,4 @@ def _tiny(features):
     for shape in still:
         scene.add_body(shape, material=material, fixed=True)
     scene.add_body(moving, (0, 0, 5), material)
-    return Simulation(scene, dt=1e-3, precision=precision)
+    return Simulation(scene, dt=1e-3, solver=GaussSeidel(iterations=1), precision=precision)

@@ -1,7 +1,7 @@
 """Velocities and positions: what happens to the bodies before and after the cone problem.
 
 ``add_forces``  free velocities: v + h f / m, w + h J^-1 torque
-``inspect``     the first body whose new velocity or position is not finite or out of bounds, before anything is changed
+``inspect``     the lowest id of a body whose new velocity or position is not finite or out of bounds, before anything changes
                 (compiled without fastmath, which would remove such tests)
 ``commit``      positions with the new velocities; turns by the exponential map. A body whose moments of inertia differ
                 turns as a free top does: its angular momentum stays, its angular velocity does not (the gyroscopic
@@ -9,7 +9,6 @@
                 within a bound that does not grow (McLachlan 1993), where an explicit gyroscopic torque gains energy.
 """
 
-import math
 
 import numpy as np
 from numba import njit, prange
@@ -20,29 +19,32 @@ from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
-def add_gravity(tag, gravity, step, velocity):
-    """``velocity`` rows of the arranged bodies that can move get gravity."""
-    for i in range(tag.shape[0]):
-        if tag[i, 3] > 0:
-            for k in range(3):
-                velocity[i, k] += step * gravity[k]
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
-def add_forces(order, tag, inverse_mass, quaternion, forces, torques, step, velocity):
-    """And the forces and torques that were given for them."""
-    for i in range(order.size):
-        if tag[i, 3] > 0:
+@njit(**INNER)
+def add_forces_of_chunk(chunk, order, tag, gravity, bodies, force, torque, forced, step, velocity):
+    inverse_mass, quaternion = bodies.inverse_mass, bodies.quaternion
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+        if tag[i, 3] == 0:
+            continue
+        for k in range(3):
+            velocity[i, k] += step * gravity[k]
+        if forced:
             b = order[i]
             for k in range(3):
-                velocity[i, k] += step * forces[b, k] * inverse_mass[b, 0]
+                velocity[i, k] += step * force[b, k] * inverse_mass[b, 0]
             m = to_matrix(quaternion[b])
-            x, y, z = rotate_back(m, torques[b, 0], torques[b, 1], torques[b, 2])
+            x, y, z = rotate_back(m, torque[b, 0], torque[b, 1], torque[b, 2])
             x, y, z = rotate(m, inverse_mass[b, 1] * x, inverse_mass[b, 2] * y, inverse_mass[b, 3] * z)
             velocity[i, 4] += step * x
             velocity[i, 5] += step * y
             velocity[i, 6] += step * z
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def add_forces(order, tag, gravity, bodies, force, torque, forced, step, velocity):
+    """``velocity`` rows of the arranged bodies that can move get gravity and, where any was given (``forced``), the forces and
+    torques on them."""
+    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+        add_forces_of_chunk(np.int64(chunk), order, tag, gravity, bodies, force, torque, forced, step, velocity)
 
 
 @njit(**INNER)
@@ -69,21 +71,32 @@ def carry_momentum(before, after, ix, iy, iz, wx, wy, wz):
 
 
 @njit(**INNER)
-def inspect(order, tag, position, velocity, step, bounds):
-    """Lowest id of a body that would get a velocity that is not finite or leave the bounds; -1: none."""
-    fault = -1
-    for i in range(order.size):
+def inspect_chunk(chunk, order, bodies, velocity, step, bounds):
+    """Lowest id of a body of the chunk that would get a velocity that is not finite or leave the bounds; -1: none."""
+    position, tag, identity = bodies.position, bodies.tag, bodies.id
+    fault = np.int64(-1)
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
         b = order[i]
         if tag[b, STATUS] != MOVABLE:
             continue
-        sound = True
+        total = 0.0
         for k in range(8):
-            sound = sound and math.isfinite(velocity[i, k])
+            total += velocity[i, k] - velocity[i, k]  # zero, or not a number
+        sound = total == 0.0
         for k in range(3):
             x = position[b, k] + step * velocity[i, k]
-            sound = sound and x >= bounds[0, k] and x <= bounds[1, k]
-        if not sound and (fault < 0 or b < fault):
-            fault = b
+            sound = sound & (x >= bounds[0, k]) & (x <= bounds[1, k])
+        if not sound and (fault < 0 or identity[b] < fault):
+            fault = identity[b]
+    return fault
+
+
+@njit(**INNER)
+def lowest_fault(faults):
+    fault = np.int64(-1)
+    for chunk in range(faults.size):
+        if faults[chunk] >= 0 and (fault < 0 or faults[chunk] < fault):
+            fault = faults[chunk]
     return fault
 
 
@@ -128,22 +141,26 @@ commit_any_chunk = make_commit(True)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def commit_balls(order, bodies, velocity, step, bounds, energies):
-    """The bodies take the new velocities and advance with them, unless ``inspect`` finds fault, which is returned, else -1;
+def commit_balls(order, bodies, velocity, step, bounds, faults, energies):
+    """The bodies take the new velocities and advance with them, unless there is a fault: then its id is returned, else -1;
     ``energies`` := kinetic energy of each chunk."""
-    fault = inspect(order, bodies.tag, bodies.position, velocity, step, bounds)
+    for chunk in prange(faults.size):
+        faults[chunk] = inspect_chunk(np.int64(chunk), order, bodies, velocity, step, bounds)
+    fault = lowest_fault(faults)
     if fault < 0:
-        for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+        for chunk in prange(energies.size):
             commit_ball_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
     return fault
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def commit_any(order, bodies, velocity, step, bounds, energies):
+def commit_any(order, bodies, velocity, step, bounds, faults, energies):
     """The same for bodies of any shape."""
-    fault = inspect(order, bodies.tag, bodies.position, velocity, step, bounds)
+    for chunk in prange(faults.size):
+        faults[chunk] = inspect_chunk(np.int64(chunk), order, bodies, velocity, step, bounds)
+    fault = lowest_fault(faults)
     if fault < 0:
-        for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+        for chunk in prange(energies.size):
             commit_any_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
     return fault
 

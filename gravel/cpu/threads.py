@@ -53,8 +53,8 @@ def choose_layer():
     numba.config.THREADING_LAYER = "omp"
 
 
-def largest_thread_count():
-    return numba.config.NUMBA_NUM_THREADS
+def layer():
+    return numba.config.THREADING_LAYER
 
 
 def use_threads(n, bodies=SMALL):

@@ -14,17 +14,16 @@ import pathlib
 import h5py
 import numpy as np
 
-from gravel.cpu.solve.match import Memory
 from gravel.io.vtkhdf import check_room, check_writable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
 from gravel.scene import Scene
-from gravel.shapes.geometry import Geometry
+from gravel.shapes.geometry import Geometries, Geometry
 from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 4
+VERSION = 5
 SETTINGS = (
     "dt",
     "broad_phase",
@@ -45,11 +44,11 @@ MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
 def save(simulation, path):
     """Write a checkpoint of a simulation."""
     path = check_writable(path)
-    arrays = {f"bodies/{f.name}": getattr(simulation.bodies, f.name) for f in FIELDS}
-    arrays.update({f"memory/{name}": array for name, array in simulation.engine.memory._asdict().items()})
+    simulation.settle()
+    engine = simulation.engine
+    arrays = {f"bodies/{f.name}": engine.field(f.name) for f in FIELDS}  # in the order of the engine's rows: it is part of the bits
+    arrays.update({f"memory/{name}": array for name, array in engine.memory().items()})
     arrays.update(
-        forces=simulation._forces,
-        torques=simulation._torques,
         world=simulation.world,
         gravity=simulation.gravity,
         ignored=simulation.ignored,
@@ -83,13 +82,13 @@ def load(path, threads=None, motions=None, laws=None):
         scene.materials = [Material(**m) for m in about["materials"]]
         scene.pairs = {tuple(pair): values for pair, values in about["pairs"]}
         scene.ignored = file["ignored"][:]
-        scene.geometries = _geometries(file["geometries"])
+        scene.geometries = Geometries(_geometries(file["geometries"]))
         solver = SOLVERS[about["solver"][0]](**about["solver"][1])
         settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
         simulation = Simulation(scene, solver=solver, threads=threads, bounds=file["world"][:], **settings)
-        simulation._forces, simulation._torques = file["forces"][:], file["torques"][:]
         simulation.mechanism.from_arrays({name: array[:] for name, array in file["joints"].items()}, about["joints"], laws or {})
-        simulation.engine.memory = Memory(*(file[f"memory/{name}"][:] for name in Memory._fields))
+        simulation.engine.restore({name: array[:] for name, array in file["memory"].items()})
+    simulation.views.end(about["count"])
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
     for body, kind, values, position, quaternion, since in about["motions"]:
         simulation.motions[body] = _motion(body, kind, values, motions or {})
@@ -142,6 +141,7 @@ def _description(simulation):
         "joints": simulation.mechanism.names,
         "steps": simulation.steps,
         "start_time": simulation.start_time,
+        "count": simulation.count,
     }
 
 

@@ -1,11 +1,11 @@
 """Results as a VTKHDF time series: one HDF5 file that ParaView, PyVista and h5py open.
 
 Each frame is a cloud of points, one per body that is there and has a size, with point data (id, velocity, radius, shape,
-extent, quaternion, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: planes, the step reports over
-time, ``joints`` with a row of ``sim.joints`` for each frame, and ``geometries/<number>``, the surfaces of hulls, compounds and
-meshes as ``vertices`` and ``triangles`` in the frame of their bodies, which scale them by extent[0]. A geometry is written when
-a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``. The file is flushed after every frame, so that
-what was written before a stop can be read.
+extent, quaternion, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: the planes of each frame, the
+step reports over time, ``joints`` with a row of ``sim.joints`` for each frame, and ``geometries/<number>``, the surfaces of
+hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of their bodies, which scale them by extent[0]. A
+geometry is written when a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``. The file is flushed
+after every frame, so that what was written before a stop can be read.
 """
 
 import os
@@ -17,9 +17,10 @@ import numpy as np
 
 from gravel import shapes
 from gravel.io.triangles import kind_of, surface_of
+from gravel.rotations import rotate
 from gravel.shapes import PLANE
 from gravel.shapes.geometry import NONE
-from gravel.state import MATERIAL, MOVABLE, REMOVED, SHAPE
+from gravel.state import ANGULAR, LINEAR, MATERIAL, MOVABLE, SHAPE, STATUS
 
 POINT_DATA = {
     "id": ((), "i4"),
@@ -33,7 +34,7 @@ POINT_DATA = {
     "movable": ((), "i4"),  # 0: fixed or with prescribed motion
     "geometry": ((), "i4"),  # number of its surface, or -1
 }
-VERSION = 3
+VERSION = 4
 SHAPES = ("SPHERE", "ELLIPSOID", "CAPSULE", "CYLINDER", "CONE", "BOX", "HULL", "COMPOUND", "MESH", "PLANE")
 FRAME_BYTES, SPARE_BYTES = 200, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
 GEOMETRY_BYTES = 4000  # for the group of a geometry, beside its arrays
@@ -109,7 +110,9 @@ class ResultWriter:
         own.attrs["shapes"] = sorted(SHAPES, key=lambda name: getattr(shapes, name))  # by their numbers
         own.attrs["dt"] = simulation.dt
         own.attrs["solver"] = simulation.solver.describe()
-        self._write_planes(own)
+        for name in ("plane_position", "plane_normal"):
+            self._grow(own, name, (3,), "f8")
+        self._grow(own, "plane_count", (), "i8")  # of each frame
 
     def _grow(self, group, name, shape, dtype):
         return group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(16384, *shape))
@@ -120,10 +123,12 @@ class ResultWriter:
         data.resize(len(data) + len(values), axis=0)
         data[len(data) - len(values) :] = values
 
-    def _write_planes(self, own):
-        bodies = self.simulation.bodies
-        planes = (bodies.shape == PLANE) & (bodies.status != REMOVED)
-        own["plane_position"], own["plane_normal"] = bodies.position[planes], bodies.extent[planes, :3]
+    def _write_planes(self, bodies):
+        """Where the planes are in this frame."""
+        own, planes = self.file["gravel"], bodies["tag"][:, SHAPE] == PLANE
+        self._append(own, "plane_position", bodies["position"][planes])
+        self._append(own, "plane_normal", rotate(bodies["quaternion"][planes], bodies["extent"][planes, :3]))
+        self._append(own, "plane_count", [np.count_nonzero(planes)])
 
     def _check_room(self):
         """Refuse to go on where a frame and the surfaces that are new may not fit."""
@@ -132,7 +137,7 @@ class ResultWriter:
                 vertices, triangles = surface_of(geometry)
                 self.surfaces[number] = kind_of(geometry), vertices.astype("f4"), triangles.astype("i4")
         new = sum(GEOMETRY_BYTES + vertices.nbytes + triangles.nbytes for _, vertices, triangles in self.surfaces.values())
-        check_room(self.path, SPARE_BYTES + FRAME_BYTES * self.simulation.bodies.count + new)
+        check_room(self.path, SPARE_BYTES + FRAME_BYTES * len(self.simulation.engine.ids()) + new)
 
     def _write_geometries(self):
         for number, (kind, vertices, triangles) in self.surfaces.items():
@@ -148,11 +153,14 @@ class ResultWriter:
 
     def write_frame(self):
         """The present state becomes one more frame."""
-        bodies, root, steps = self.simulation.bodies, self.root, self.root["Steps"]
+        root, steps = self.root, self.root["Steps"]
+        bodies = self.simulation.views.present("id", "position", "quaternion", "velocity", "extent", "tag", "geometry")
         self._check_room()
         self._write_geometries()
-        shown = np.flatnonzero((bodies.status != REMOVED) & (bodies.shape != PLANE))
-        n, before = len(shown), len(root["Points"])
+        self._write_planes(bodies)
+        shown = bodies["tag"][:, SHAPE] != PLANE
+        bodies = bodies if shown.all() else {name: values[shown] for name, values in bodies.items()}
+        n, before = len(bodies["id"]), len(root["Points"])
         frame = int(steps.attrs["NSteps"])
         parts = root["NumberOfPoints"]
         if frame == 0 or int(parts[-1]) != n:  # another number of bodies: a new set of cells, which later frames share
@@ -167,18 +175,18 @@ class ResultWriter:
                     ("Connectivity", np.arange(count)),
                 ):
                     self._append(root[kind], name, values)
-        self._append(root, "Points", bodies.position[shown])
+        self._append(root, "Points", bodies["position"])
         values = {
-            "id": shown,
-            "velocity": bodies.velocity[shown, :3],
-            "angular_velocity": bodies.velocity[shown, 4:7],
-            "radius": bodies.extent[shown, 3],
-            "shape": bodies.tag[shown, SHAPE],
-            "extent": bodies.extent[shown, :3],
-            "quaternion": bodies.quaternion[shown],
-            "material": bodies.tag[shown, MATERIAL],
-            "movable": bodies.status[shown] == MOVABLE,
-            "geometry": bodies.geometry[shown],
+            "id": bodies["id"],
+            "velocity": bodies["velocity"][:, LINEAR],
+            "angular_velocity": bodies["velocity"][:, ANGULAR],
+            "radius": bodies["extent"][:, 3],
+            "shape": bodies["tag"][:, SHAPE],
+            "extent": bodies["extent"][:, :3],
+            "quaternion": bodies["quaternion"],
+            "material": bodies["tag"][:, MATERIAL],
+            "movable": bodies["tag"][:, STATUS] == MOVABLE,
+            "geometry": bodies["geometry"],
         }
         for name in POINT_DATA:
             self._append(root["PointData"], name, values[name])
@@ -256,7 +264,9 @@ def read_frame(path, frame=-1):
         frame %= count
         first, n = int(steps["PointOffsets"][frame]), int(root["NumberOfPoints"][steps["PartOffsets"][frame]])
         data = {name: root["PointData"][name][first : first + n] for name in POINT_DATA}
-        planes = {name: file["gravel"][name][:] for name in ("plane_position", "plane_normal")}
+        counts = file["gravel/plane_count"][: frame + 1]
+        own = slice(int(counts[:-1].sum()), int(counts.sum()))
+        planes = {name: file["gravel"][name][own] for name in ("plane_position", "plane_normal")}
         position = root["Points"][first : first + n]
         geometries = {int(k): _surface(file[f"gravel/geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE}
         return {"time": float(steps["Values"][frame]), "position": position, **data, **planes, "geometries": geometries}

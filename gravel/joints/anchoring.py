@@ -69,13 +69,6 @@ def start_lengths(joint):
     return {OFFSET_Z: float(d[2]), DISTANCE: float(np.linalg.norm(d))}
 
 
-def held_length(joint, gauge, lengths):
-    """What a held gauge is held at."""
-    if gauge != DISTANCE:
-        return 0.0
-    return lengths[DISTANCE] if joint.length is None else joint.length
-
-
 def check_meeting(joint, anchor, size):
     """What the joint holds must hold at the start."""
     d, reach = offsets(joint), size + max(float(np.linalg.norm(anchor[0])), float(np.linalg.norm(anchor[1])))

@@ -1,12 +1,19 @@
 """What acts along the free direction of a joint: limits, motors, springs. Plain descriptions, checked where they are made.
 
 On a slide, positions are in m, speeds in m/s and forces in N; on a hinge in rad, rad/s and N m.
+
+A motor or spring says which law its row follows (``law``: role and numbers) and, where it is a function, its numbers in a step
+(``evaluate``).
 """
 
 import math
+import numbers
 from dataclasses import dataclass
 
+import numpy as np
+
 from gravel import checks
+from gravel.joints.rows import FORCE, POSITION, SPEED, SPRING, SPRING_FUNCTION
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,16 @@ class SpeedMotor:
         _number_or_function("SpeedMotor speed", self.speed)
         checks.bound("SpeedMotor limit", self.limit, above=0.0)
 
+    @property
+    def is_function(self) -> bool:
+        return callable(self.speed)
+
+    def law(self) -> dict:
+        return _motor_law(SPEED, self.speed, limit=self.limit)
+
+    def evaluate(self, now: "Moment") -> dict:
+        return {"value": finite_answer(self.speed, now.end)}
+
 
 @dataclass(frozen=True)
 class PositionMotor:
@@ -68,6 +85,16 @@ class PositionMotor:
         elif self.damping:
             raise ValueError(f"PositionMotor damping goes with a stiffness, but damping is {self.damping:g} and stiffness None")
 
+    @property
+    def is_function(self) -> bool:
+        return callable(self.position)
+
+    def law(self) -> dict:
+        return _motor_law(POSITION, self.position, self.limit, self.stiffness or 0.0, self.damping)
+
+    def evaluate(self, now: "Moment") -> dict:
+        return {"value": finite_answer(self.position, now.time), "ahead": finite_answer(self.position, now.time + now.step)}
+
 
 @dataclass(frozen=True)
 class ForceMotor:
@@ -77,6 +104,16 @@ class ForceMotor:
 
     def __post_init__(self):
         _number_or_function("ForceMotor force", self.force)
+
+    @property
+    def is_function(self) -> bool:
+        return callable(self.force)
+
+    def law(self) -> dict:
+        return _motor_law(FORCE, self.force)
+
+    def evaluate(self, now: "Moment") -> dict:
+        return {"value": finite_answer(self.force, now.time)}
 
 
 @dataclass(frozen=True)
@@ -101,6 +138,37 @@ class SpringLaw:
         if self.force is None and not (self.stiffness or self.damping):
             raise ValueError("a spring needs a stiffness, a damping or a force function")
 
+    @property
+    def is_function(self) -> bool:
+        return self.force is not None
+
+    def law(self, now: float) -> dict:
+        """``now``: where its coordinate is."""
+        role = SPRING_FUNCTION if self.is_function else SPRING
+        return {"role": role, "value": now if self.rest is None else self.rest, "stiffness": self.stiffness, "damping": self.damping}
+
+    def evaluate(self, now: "Moment") -> dict:
+        """The force, and its slopes, which make the step stable; where they would drive it, they are left out."""
+        x, rate = now.coordinate, now.rate
+        dx, dv = 1e-6 * (abs(x) + 1e-3), 1e-6 * (abs(rate) + 1e-3)
+        slope = lambda high, low, d: max(-(high - low) / (2 * d), 0.0)  # noqa: E731
+        return {
+            "value": finite_answer(self.force, x, rate),
+            "stiffness": slope(finite_answer(self.force, x + dx, rate), finite_answer(self.force, x - dx, rate), dx),
+            "damping": slope(finite_answer(self.force, x, rate + dv), finite_answer(self.force, x, rate - dv), dv),
+        }
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a law that is a function may ask for."""
+
+    time: float  # s, where the step looks
+    end: float  # s, at its end
+    step: float  # s
+    coordinate: float
+    rate: float
+
 
 MOTORS = (SpeedMotor, PositionMotor, ForceMotor)
 
@@ -122,3 +190,21 @@ def as_limits(name, limits):
 def _number_or_function(name, value):
     if not callable(value):
         checks.number(name, value)
+
+
+def _motor_law(role, value, limit=math.inf, stiffness=0.0, damping=0.0):
+    number = 0.0 if callable(value) else value
+    return {"role": role, "value": number, "ahead": number, "limit": limit, "stiffness": stiffness, "damping": damping}
+
+
+class NoNumber(ValueError):
+    """A user's function gave something else than a finite number."""
+
+
+def finite_answer(function, *arguments) -> float:
+    """What a user's function gives, checked."""
+    answer = function(*arguments)
+    if not isinstance(answer, (numbers.Real, np.ndarray)) or np.ndim(answer) != 0 or not math.isfinite(answer):
+        given = ", ".join(f"{a:g}" for a in arguments)
+        raise NoNumber(f"must give a finite number, but at ({given}) it gives {answer!r}")
+    return float(answer)

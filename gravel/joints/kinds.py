@@ -14,7 +14,7 @@ and leaves others free, its coordinates, on which limits, friction, springs and 
     ANGLE       turn of b about the axis, rad, counted on over full turns
     DISTANCE    length, m
 
-A body is its id, or None for the world. ``gravel.cpu.joints.gauges`` has the gradients.
+A body is its id, or None for the world. The engines' ``gauges`` have the gradients.
 """
 
 import math
@@ -25,6 +25,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.joints.drives import MOTORS, SpringLaw, as_limits
+from gravel.joints.rows import FRICTION, HOLD, LIMIT, SPRING, Row
 
 OFFSET_X, OFFSET_Y, OFFSET_Z = 0, 1, 2
 DOT = 3  # DOT + 3 i + j: a_i . b_j, counted from 0
@@ -46,6 +47,20 @@ class Drive(NamedTuple):
     motor: object
     friction: float
     spring: object
+
+    def rows(self, size, lengths):
+        """Limits, friction, spring and motor, each a row."""
+        scale, start = size if self.gauge == ANGLE else 1.0, {"start": self.start}
+        if self.limits is not None:
+            values = {name: getattr(self.limits, name) for name in ("lower", "upper", "restitution", "damping")}
+            yield Row(self.gauge, LIMIT, scale, {**values, **start, "stiffness": self.limits.stiffness or 0.0})
+        if self.friction:
+            yield Row(self.gauge, FRICTION, scale, {"limit": self.friction, **start})
+        for law in (self.spring, self.motor):
+            if law is not None:
+                now = (self.start + lengths.get(self.gauge, 0.0),) if law is self.spring else ()
+                values = law.law(*now)
+                yield Row(self.gauge, values.pop("role"), scale, {**values, **start}, law if law.is_function else None)
 
 
 @dataclass(frozen=True)
@@ -118,6 +133,22 @@ class Joint:
             )
             for gauge, prefix in self.COORDINATES
         ]
+
+    def rows(self, number, size, lengths):
+        """The joint's rows: ``number`` is its id, ``size`` a length of its bodies, ``lengths`` its gauges that are not zero at the
+        start."""
+        for gauge in self.HOLDS:
+            yield Row(gauge, HOLD, size if DOT <= gauge < DISTANCE else 1.0, {"value": self.held_at(gauge, lengths)})
+        for drive in self.drives:
+            yield from drive.rows(size, lengths)
+
+    def held_at(self, gauge, lengths):
+        """What a gauge is held at."""
+        return 0.0
+
+    def seen(self, lengths):
+        """Coordinates that users see: (gauge, what it is called at the start, gauge at the start)."""
+        return [(drive.gauge, drive.start, lengths.get(drive.gauge, 0.0)) for drive in self.drives]
 
     def describe(self):
         """The joint in a few words, for messages."""
@@ -220,6 +251,13 @@ class Screw(Cylindrical):
         if checks.number("Screw pitch", self.pitch) == 0.0:
             raise ValueError("Screw pitch must not be zero: m a turn")
 
+    def rows(self, number, size, lengths):
+        slide = number, OFFSET_Z, self.pitch / (2 * math.pi)
+        turning = Row(ANGLE, HOLD, 1.0, {"value": -lengths[OFFSET_Z]}, pair=slide)
+        held = len(self.HOLDS)
+        rows = list(super().rows(number, size, lengths))
+        return [*rows[:held], turning, *rows[held:]]
+
 
 @dataclass(frozen=True)
 class Distance(Joint):
@@ -236,6 +274,12 @@ class Distance(Joint):
             checks.number("Distance length", self.length, above=0.0)
         elif math.dist(self.point, self.point_b) < 1e-12:
             raise ValueError("Distance length must be greater than 0, but point and point_b are the same")
+
+    def held_at(self, gauge, lengths):
+        return lengths[DISTANCE] if self.length is None else self.length
+
+    def seen(self, lengths):
+        return [(DISTANCE, 0.0, lengths[DISTANCE])]
 
 
 @dataclass(frozen=True)
@@ -301,6 +345,13 @@ class Bushing(Joint):
             object.__setattr__(self, name, tuple(checks.number(f"Bushing {name}", v, minimum=0.0) for v in three))
         if not any((*self.stiffness, *self.damping, *self.turn_stiffness, *self.turn_damping)):
             raise ValueError("a Bushing needs a stiffness or a damping")
+
+    def rows(self, number, size, lengths):
+        for axis in range(3):
+            for gauge, scale, prefix in ((axis, 1.0, ""), (TURN_X + axis, size, "turn_")):
+                k, c = getattr(self, prefix + "stiffness")[axis], getattr(self, prefix + "damping")[axis]
+                if k or c:
+                    yield Row(gauge, SPRING, scale, {"stiffness": k, "damping": c})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ A ``Geometry`` is what one shape brings, in the frame of its body; a body refers
 may scale it (``extent[0]``). A ``Library`` is all of them end to end in flat arrays, as the engines want them.
 """
 
-from dataclasses import dataclass, field
+import hashlib
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,16 @@ class Geometry:
     child_geometry: np.ndarray = _array(0, dtype=np.int32)  # number among ``parts``, or NONE
     parts: tuple = ()  # compound: geometries of its children
 
+    def content(self) -> bytes:
+        """A fingerprint of all but the parts."""
+        digest = hashlib.blake2b(np.array([self.radius, self.one_sided], float).tobytes(), digest_size=32)
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, np.ndarray):
+                digest.update(f"{f.name}{value.dtype.str}{value.shape}".encode())
+                digest.update(np.ascontiguousarray(value))
+        return digest.digest()
+
 
 class Library(NamedTuple):
     """All geometries of a scene. Geometry g has vertices first_vertex[g] to first_vertex[g + 1], and so on; indices count
@@ -72,7 +83,7 @@ class Library(NamedTuple):
 
 
 def library_of(geometries):
-    """The library of a list of geometries. Parts of compounds must be in the list themselves (``add_geometry`` sees to that)."""
+    """The library of a list of geometries. Parts of compounds must be in the list themselves (``Geometries`` sees to that)."""
     number = {id(g): k for k, g in enumerate(geometries)}
     first_of = lambda name: np.concatenate([[0], np.cumsum([len(getattr(g, name)) for g in geometries])]).astype(np.int64)  # noqa: E731
     rows = {"vertex": "vertices", "face": "face_normals", "triangle": "triangles", "box": "boxes", "child": "child_kind"}
@@ -123,17 +134,30 @@ def library_of(geometries):
     )
 
 
-def add_geometry(geometries, geometry):
-    """The number of a geometry in a list, to which it and its parts are added if they are new; NONE for None."""
-    if geometry is None:
-        return NONE
-    for part in geometry.parts:
-        add_geometry(geometries, part)
-    for k, known in enumerate(geometries):
-        if known is geometry:
-            return k
-    geometries.append(geometry)
-    return len(geometries) - 1
+class Geometries(list):
+    """The geometries of a scene, each content once."""
+
+    def __init__(self, geometries=()):
+        super().__init__()
+        self._numbers = {}  # by object, and by content
+        for geometry in geometries:
+            self.number_of(geometry)
+
+    def number_of(self, geometry):
+        """The number of a geometry, which is added with its parts if there is none like it; NONE for None."""
+        if geometry is None:
+            return NONE
+        if id(geometry) in self._numbers:
+            return self._numbers[id(geometry)]
+        parts = tuple(self[self.number_of(part)] for part in geometry.parts)
+        content = geometry.content() + b"".join(self._numbers[id(part)].to_bytes(8, "little") for part in parts)
+        if content not in self._numbers:
+            self._numbers[content] = len(self)
+            if any(own is not part for own, part in zip(parts, geometry.parts)):
+                geometry = replace(geometry, parts=parts)
+            self._numbers[id(geometry)] = len(self)  # it is in the list for good, so this number is its own
+            self.append(geometry)
+        return self._numbers[content]
 
 
 LEAF = 4  # triangles in a leaf of a mesh's tree

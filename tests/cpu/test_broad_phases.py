@@ -6,26 +6,26 @@ import pytest
 from scipy.spatial import cKDTree
 
 import gravel as gv
-from gravel.contacts import ContactTable, detection_rules
 from gravel.cpu.collide import bvh
-from gravel.cpu.engine import Engine
-from gravel.cpu.threads import use_threads
+from gravel.detection import run_detection
+from gravel.engine import GROUPS, Margin, Rules, make_engine
+from gravel.state import FIELDS as BODY_FIELDS
+from gravel.state import Bodies
 
 NAMES = ("grid", "bvh", "sap")
 FIELDS = ("body_a", "body_b", "gap", "normal", "point")
 
 
-def contacts_of(bodies, name, margin=0.0, threads=1, engine=None, ignored=None):
+def contacts_of(bodies, name, margin=0.0, threads=1, engine=None, ignored=None, step=0.0):
     """The table of the contacts that a broad phase leads to, and the engine."""
-    rules = detection_rules(margin)
-    if ignored is not None:
-        rules = rules._replace(ignored=ignored)
-    use_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    engine = engine or Engine(np.float64, name)
-    engine.find_bounds(bodies, rules)
-    engine.find_pairs()
-    engine.find_contacts()
-    return ContactTable.of_detection(engine), engine
+    threads = min(threads, numba.config.NUMBA_NUM_THREADS)
+    engine = engine or make_engine(precision="double", broad_phase=name, threads=threads)
+    engine.threads = threads
+    engine.refill({field.name: getattr(bodies, field.name) for field in BODY_FIELDS})
+    ignored = np.zeros((GROUPS, GROUPS), bool) if ignored is None else ignored
+    engine.set_rules(Rules(step=step, margin=Margin(margin, 0.0), ignored=ignored))
+    run_detection(engine)
+    return engine.contacts(), engine
 
 
 def pairs_of(table):
@@ -41,7 +41,7 @@ def assert_same(found, expected, engine):
     """The same pairs; the same values to the bit where the engine has found the lower id first, as brute force does, and up to
     rounding elsewhere. (Two spheres with one centre have no normal of their own: it depends on who comes first.)"""
     assert pairs_of(found) == pairs_of(expected)
-    contacts, order = engine.contacts, engine.order
+    contacts, order = engine.detector.contacts, engine.detector.arranged.id
     rows = np.concatenate([np.arange(s, s + n) for s, n in zip(contacts.start, contacts.count)])
     in_order = set(zip(order[contacts.a[rows]].tolist(), order[contacts.b[rows]].tolist()))
     same = np.array([pair in in_order for pair in pairs_of(found)], bool)
@@ -149,13 +149,20 @@ def balls_on_a_floor_box():
 def with_removed_bodies():
     simulation = gv.Simulation(scene_of(mixed()), dt=1e-3)
     simulation.remove(np.arange(5, 3000, 3))
-    return simulation.bodies
+    return present(simulation)
 
 
 def all_removed():
     simulation = gv.Simulation(scene_of(two_bodies()), dt=1e-3)
     simulation.remove([0, 1])
-    return simulation.bodies
+    return present(simulation)
+
+
+def present(simulation):
+    """The bodies that are there, in the order of their ids."""
+    bodies = Bodies()
+    bodies.append(simulation.bodies.present(*(field.name for field in BODY_FIELDS)))
+    return bodies
 
 
 def half_fixed():
@@ -210,6 +217,7 @@ def test_contacts_are_those_of_brute_force(make, name):
 def test_one_and_two_threads_give_the_same_bits(make, name):
     bodies = make()
     (one, first), (two, second) = (contacts_of(bodies, name, margin=0.02, threads=n) for n in (1, 2))
+    first, second = first.detector, second.detector
     assert_same_bits(one, two)
     assert np.array_equal(first.order, second.order)
     assert np.array_equal(first.pairs.count, second.pairs.count)
@@ -224,7 +232,7 @@ def test_bodies_that_move_far_outside_the_bounds_of_the_detection_before(name):
     rng = np.random.default_rng(9)
     bodies = spheres(rng.uniform(0.1, 0.4, 1500), rng.uniform(0, 4, (1500, 3)))
     home = bodies.position.copy()
-    engine = Engine(np.float64, name)
+    engine = make_engine(precision="double", broad_phase=name)
     for positions in (home, 1e3 * (home - 2.0), home[::-1] + 1e6, np.full_like(home, -7.0), home):
         bodies.position[:] = positions
         expected, _ = contacts_of(bodies, "brute")
@@ -240,7 +248,7 @@ def test_no_pair_of_fixed_bodies_and_no_removed_body(name):
     bodies = with_removed_bodies()
     table, engine = contacts_of(bodies, name)
     assert not np.isin(np.arange(5, 3000, 3), np.concatenate([table.body_a, table.body_b])).any()
-    assert len(engine.order) == 3000 - len(range(5, 3000, 3))
+    assert len(engine.detector.order) == 3000 - len(range(5, 3000, 3))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -262,15 +270,12 @@ def test_groups_that_ignore_each_other(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_with_a_margin_and_fast_bodies(name):
     """Reach grows with the speed of a body, so pairs come from further away."""
-    bodies = one_to_hundred().copy(np.float64)
+    bodies = one_to_hundred()
     bodies.velocity[:, :3] = np.random.default_rng(11).normal(size=(bodies.count, 3)) * 20.0
     tables = []
     for broad_phase in ("brute", name):
-        engine = Engine(np.float64, broad_phase)
-        engine.find_bounds(bodies, detection_rules(0.01)._replace(step=0.01))
-        engine.find_pairs()
-        engine.find_contacts()
-        tables.append(ContactTable.of_detection(engine))
+        table, engine = contacts_of(bodies, broad_phase, margin=0.01, step=0.01)
+        tables.append(table)
     assert len(tables[0]) > len(contacts_of(bodies, "brute")[0])
     assert_same(tables[1], tables[0], engine)
 
@@ -282,18 +287,18 @@ def test_large_bodies_are_found_by_small_ones():
     """A floor under many balls does not fill the list of its own tile: all lists are as long as the longest."""
     for name in ("bvh", "sap", "grid"):
         _, engine = contacts_of(balls_on_a_floor_box(), name)
-        assert engine.pairs.count.max() < 4 * engine.tile_size
+        assert engine.detector.pairs.count.max() < 4 * engine.detector.tile_size
 
 
 def test_each_box_of_the_tree_holds_the_two_below_and_leaves_hold_their_bodies():
     bodies = mixed()
     _, engine = contacts_of(bodies, "bvh")
-    tree, n = engine.tree, engine.in_tree
+    tree, n = engine.detector.tree, engine.detector.in_tree
     rows = bvh.tree_rows(n)
     for node in range(1, rows // 2):
         assert np.array_equal(tree[node, :3], tree[2 * node : 2 * node + 2, :3].min(axis=0))
         assert np.array_equal(tree[node, 3:], tree[2 * node : 2 * node + 2, 3:].max(axis=0))
-    reach = engine.arranged.reach[:n]
+    reach = engine.detector.arranged.reach[:n]
     leaf = rows // 2 + np.arange(n) // bvh.LEAF
     assert np.all(tree[leaf, :3] <= reach[:, :3] - reach[:, 3:]) and np.all(tree[leaf, 3:] >= reach[:, :3] + reach[:, 3:])
 
@@ -301,7 +306,7 @@ def test_each_box_of_the_tree_holds_the_two_below_and_leaves_hold_their_bodies()
 def test_neighbours_in_the_order_are_close_in_space_even_when_bodies_are_lost():
     bodies = on_a_sheet_with_lost_bodies()
     _, engine = contacts_of(bodies, "bvh")
-    steps = np.linalg.norm(np.diff(bodies.position[engine.order], axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(bodies.position[engine.detector.order], axis=0), axis=1)
     spacing = np.median(cKDTree(bodies.position).query(bodies.position, 2)[0][:, 1])
     assert np.median(steps) < 4 * spacing
 

@@ -14,17 +14,10 @@ from numba import njit, prange
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate, to_matrix
 from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
-from gravel.state import MOVABLE, REMOVED, SHAPE, STATUS
+from gravel.state import MOVABLE, SHAPE, STATUS
 
 CHUNK = 4096
 BINS = 128  # powers of two of the reach, 2^-64 to 2^63
-
-
-class Margin(NamedTuple):
-    """A contact is kept when its gap is below absolute + share * (sizes of its movable bodies)."""
-
-    absolute: float  # m
-    share: float  # of the bounding radius of a movable body
 
 
 class Statistics(NamedTuple):
@@ -37,6 +30,7 @@ class Statistics(NamedTuple):
 class BodyArrays(NamedTuple):
     """The fields of the bodies, see ``gravel.state``."""
 
+    id: np.ndarray
     position: np.ndarray
     quaternion: np.ndarray
     velocity: np.ndarray
@@ -49,7 +43,8 @@ class BodyArrays(NamedTuple):
 class Arranged(NamedTuple):
     """Bodies in the order of the broad phase."""
 
-    order: np.ndarray  # (n,) id of each
+    order: np.ndarray  # (n,) row of each in the engine's state
+    id: np.ndarray  # (n,)
     key: np.ndarray  # (n,) its cell
     reach: np.ndarray  # (n, 4) centre, reach
     extent: np.ndarray  # (n, 4) size (of a plane its normal in the world frame), slack: reach less bounding radius
@@ -59,6 +54,15 @@ class Arranged(NamedTuple):
     half: np.ndarray  # (n, 3) half extents of the axis-aligned box, with slack; empty where all movable bodies are balls
     quaternion: np.ndarray  # (n, 4), of what is neither ball nor plane; empty where there is nothing else
     geometry: np.ndarray  # (n,) number of the geometry; empty where there is none
+
+
+@njit(**INNER)
+def margin_of(margin, a, b, reach, extent, tag):
+    """The gap below which two arranged bodies count as touching."""
+    near = margin.absolute
+    near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, 3] else 0.0
+    near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, 3] else 0.0
+    return near
 
 
 @njit(**INNER)
@@ -81,8 +85,6 @@ def bounds_of_chunk(chunk, bodies, margin, step, reach, statistics):
         count[k] = 0
         largest[k] = 0.0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, reach.shape[0])):
-        if tag[i, STATUS] == REMOVED:
-            continue
         r = extent[i, 3] + slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS], tag[i, SHAPE])
         reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3] = position[i, 0], position[i, 1], position[i, 2], r
         if r < math.inf:
@@ -148,9 +150,10 @@ def arrange_chunk(chunk, order, keys, bodies, half, margin, step, reach, balls, 
     velocity, extent, tag, quaternion, mass = bodies.velocity, bodies.extent, bodies.tag, bodies.quaternion, bodies.inverse_mass
     to_key, to_reach, to_extent, to_tag, to_mass = arranged.key, arranged.reach, arranged.extent, arranged.tag, arranged.mass
     to_velocity, to_half, to_quaternion, to_geometry = arranged.velocity, arranged.half, arranged.quaternion, arranged.geometry
-    geometry = bodies.geometry
+    geometry, identity, to_id = bodies.geometry, bodies.id, arranged.id
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
         b = order[i]
+        to_id[i] = identity[b]
         to_key[i] = keys[b]
         for k in range(4):
             to_reach[i, k] = reach[b, k]

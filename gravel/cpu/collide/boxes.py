@@ -29,6 +29,13 @@ def split_bodies(positions, radii, bodies, axis, at):
     return left[:lefts].copy(), right[:rights].copy()
 
 
+def owned(reach_a, reach_b, low, high):
+    """Which pairs of bodies have their lowest common corner in the box from ``low`` to ``high``."""
+    lower = lambda reach: lower_bound.py_func(reach[:, :3], reach[:, 3:])  # noqa: E731
+    corner = np.maximum(lower(reach_a), lower(reach_b))
+    return np.all((corner >= low) & (corner < high), axis=1)
+
+
 @njit(**INNER)
 def count_owned_of_tile(tile, contacts, reach, low, high):
     count = 0

@@ -24,7 +24,7 @@ from gravel.cpu.collide.grid import may_collide, may_touch, may_touch_huge
 from gravel.cpu.sort import radix_sort
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.shapes import BOX
-from gravel.state import REMOVED, SHAPE, STATUS
+from gravel.state import SHAPE
 
 LEAF = 8  # bodies in a leaf; tiles hold whole leaves
 SUBTREE = 256  # leaves of a part of the tree that one thread builds
@@ -56,13 +56,13 @@ leaf_room_of = njit(**INNER)(leaf_room)
 
 
 @njit(**INNER)
-def sums_of_chunk(chunk, reach, tag, frame, sums, low, high):
+def sums_of_chunk(chunk, reach, frame, sums, low, high):
     """Of the coordinates x of the bodies within the frame: sums of x and of |x - mean|, least, most; and their number."""
     for k in range(4):
         sums[chunk, k], sums[chunk, 4 + k], low[chunk, k], high[chunk, k] = 0.0, 0.0, math.inf, -math.inf
     sums[chunk, 8] = 0.0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, reach.shape[0])):
-        inside = tag[i, STATUS] != REMOVED
+        inside = True
         for k in range(4):
             inside &= (reach[i, k] >= frame[0, k]) & (reach[i, k] <= frame[1, k])
         if not inside:
@@ -94,7 +94,7 @@ def narrow_frame(turn, sums, low, high, frame):
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy")
-def frame_of(reach, tag):
+def frame_of(reach):
     """The range in which most bodies lie, of x, y, z and reach: rows lowest, highest, mean, mean deviation."""
     chunks = (reach.shape[0] + CHUNK - 1) // CHUNK
     sums, low, high, frame = np.empty((chunks, 9)), np.empty((chunks, 4)), np.empty((chunks, 4)), np.zeros((4, 4))
@@ -103,7 +103,7 @@ def frame_of(reach, tag):
         return np.zeros((4, 4))
     for turn in range(ROUNDS):
         for chunk in prange(chunks):
-            sums_of_chunk(np.int64(chunk), reach, tag, frame, sums, low, high)
+            sums_of_chunk(np.int64(chunk), reach, frame, sums, low, high)
         if not narrow_frame(turn, sums, low, high, frame):
             break
     return frame
@@ -141,14 +141,10 @@ def spread_bits(sequence, total, table):
 
 
 @njit(**INNER)
-def places_of_chunk(chunk, reach, tag, low, scale, top, table, large, total, keys, count):
-    """keys := place on the curve, of large bodies after all others; then come bodies without end, removed ones last."""
-    finite, alive = 0, 0
+def places_of_chunk(chunk, reach, low, scale, top, table, large, total, keys, count):
+    """keys := place on the curve, of large bodies after all others; bodies without end come last."""
+    finite = 0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
-        if tag[i, STATUS] == REMOVED:
-            keys[i] = (2 << total) + 1
-            continue
-        alive += 1
         if not reach[i, 3] < math.inf:
             keys[i] = 2 << total
             continue
@@ -159,15 +155,14 @@ def places_of_chunk(chunk, reach, tag, low, scale, top, table, large, total, key
             q = 0 if not v > 0.0 else (top[k] if v >= top[k] else np.int64(v))
             place |= table[k, 0, q & 255] | table[k, 1, q >> 8]
         keys[i] = place
-    count[chunk, 0], count[chunk, 1] = finite, alive
+    count[chunk] = finite
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def sort_along_curve(reach, tag, keys, order, spare):
-    """Sort the bodies along the curve (``order``; ``keys``: their places); returns how many have an end, and how many are not
-    removed."""
+def sort_along_curve(reach, keys, order, spare):
+    """Sort the bodies along the curve (``order``; ``keys``: their places); returns how many have an end."""
     chunks = (keys.size + CHUNK - 1) // CHUNK
-    frame = frame_of(reach, tag)
+    frame = frame_of(reach)
     width, scale, top = frame[1] - frame[0], np.zeros(4), np.zeros(4, np.int64)
     width[3] *= SIZE_WEIGHT
     sequence, table = np.empty(BITS, np.int64), np.empty((4, 2, 256), np.int64)
@@ -179,11 +174,11 @@ def sort_along_curve(reach, tag, keys, order, spare):
             cells *= 2 if sequence[bit] == k else 1
         top[k] = cells - 1
         scale[k] = cells / (frame[1, k] - frame[0, k]) if cells > 1 else 0.0
-    count = np.zeros((chunks, 2), np.int64)
+    count = np.zeros(chunks, np.int64)
     for chunk in prange(chunks):
-        places_of_chunk(np.int64(chunk), reach, tag, frame[0], scale, top, table, LARGE * frame[2, 3], total, keys, count)
-    radix_sort(keys, (2 << total) + 1, order, spare)
-    return count[:, 0].sum(), count[:, 1].sum()
+        places_of_chunk(np.int64(chunk), reach, frame[0], scale, top, table, LARGE * frame[2, 3], total, keys, count)
+    radix_sort(keys, 2 << total, order, spare)
+    return count.sum()
 
 
 # --- tree

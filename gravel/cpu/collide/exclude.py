@@ -1,6 +1,6 @@
 """Pairs that may not touch: bodies that are joined. Candidate pairs among them are taken out of the list.
 
-In: candidate pairs by tile, ids of the excluded pairs. Out: the same list without them, in the same order.
+In: candidate pairs by tile, rows of the excluded pairs. Out: the same list without them, in the same order.
 """
 
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from gravel.cpu.threads import INNER, PARALLEL
 
 
 class Excluded(NamedTuple):
-    joined: np.ndarray  # (bodies,) u1: whether a body is in any of the pairs, so that most need no search
-    keys: np.ndarray  # (pairs,) lower id * 2^32 + higher id, sorted
+    joined: np.ndarray  # (rows,) u1: whether a body is in any of the pairs, so that most need no search
+    keys: np.ndarray  # (pairs,) lower row * 2^32 + higher row, sorted
 
 
-def make_excluded(pairs, bodies):
-    """From (p, 2) ids."""
-    pairs = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1)
-    joined = np.zeros(bodies, np.uint8)
+def make_excluded(pairs, rows):
+    """From (p, 2) rows of the bodies, -1 for those that are gone."""
+    pairs = np.sort(pairs[(pairs >= 0).all(axis=1)], axis=1)
+    joined = np.zeros(rows, np.uint8)
     joined[pairs.reshape(-1)] = 1
     return Excluded(joined, np.unique(pairs[:, 0] << 32 | pairs[:, 1]))
 
@@ -41,8 +41,7 @@ def exclude_in_tile(tile, capacity, order, excluded, pairs):
     first, kept = tile * capacity, 0
     for k in range(first, first + pairs.count[tile]):
         a, b = np.int64(order[pairs.a[k]]), np.int64(order[pairs.b[k]])
-        known = max(a, b) < excluded.joined.size  # bodies that came later have no such pairs
-        if known and excluded.joined[a] and excluded.joined[b] and contains(excluded.keys, min(a, b) << 32 | max(a, b)):
+        if excluded.joined[a] and excluded.joined[b] and contains(excluded.keys, min(a, b) << 32 | max(a, b)):
             continue
         pairs.a[first + kept], pairs.b[first + kept] = pairs.a[k], pairs.b[k]
         kept += 1

@@ -8,6 +8,8 @@ a cell looks at its thirteen forward neighbours, so that no pair is met twice an
 
 - Mixed sizes: a level of the grid per power of two; a body looks for larger ones in the coarser levels. Where the small ones
   are so sparse that the largest cells hold few bodies, one level for all is quicker: it is tried first.
+- A gas: cells as wide as its bodies would mostly be empty and far too many; wider ones, which hold one body each, are tried
+  before, and kept unless bodies crowd in some of them.
 - Huge bodies (planes, floors, a drum): few and far larger than the rest, kept out of the cells, tested by their shape.
 - Cells wrap around: a body far outside costs a false candidate at worst, never memory or a lost pair.
 - Cells are numbered in cubes of 8 x 8 x 8, so bodies that follow each other are close in space in all directions; the
@@ -25,10 +27,12 @@ from gravel.cpu.sort import radix_sort
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, PLANE
-from gravel.state import GROUP, REMOVED, SHAPE, STATUS
+from gravel.state import GROUP, SHAPE
 
 LEVELS = 12
 CROWD = 4.0  # bodies that a body may meet in its own cell, on average, for one level to serve all sizes
+SPARSE = 0.5  # bodies a cell below which wider cells are tried, one body each: fewer cells stay in the cache
+ONE_WIDE, ONE, SEVERAL = range(3)  # levels of cells: what is tried, in this order
 CELLS_PER_BODY = 8  # at most, beyond the first cube of 512 cells of a level
 HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
 HUGE_RATIO = 4.0  # ... each at least so many times larger than any body in them
@@ -43,6 +47,11 @@ class Cells(NamedTuple):
     first: np.ndarray  # (LEVELS + 1,) first cell of each level
     used: np.ndarray  # (LEVELS,) bodies in each level
     count: np.ndarray  # (2,) bodies in cells, bodies in cells or huge
+
+
+def make_cells():
+    whole = lambda *shape: np.zeros(shape, np.int64)  # noqa: E731
+    return Cells(np.zeros(LEVELS), whole(LEVELS, 3), whole(LEVELS, 3), whole(LEVELS + 1), whole(LEVELS), whole(2))
 
 
 class Pairs(NamedTuple):
@@ -106,17 +115,15 @@ def cell_at(ix, iy, iz, wrap, bits, level, first):
 
 
 @njit(**INNER)
-def levels_of_chunk(chunk, reach, tag, biggest, levels, low, high, used, huge):
-    """levels := level of each body, -1 for huge, -2 for removed ones; extents and numbers of the chunk's levels."""
+def levels_of_chunk(chunk, reach, biggest, levels, low, high, used, huge):
+    """levels := level of each body, -1 for huge ones; extents and numbers of the chunk's levels."""
     for level in range(LEVELS):
         used[chunk, level] = 0
         for k in range(3):
             low[chunk, level, k], high[chunk, level, k] = math.inf, -math.inf
     huge[chunk] = 0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, levels.size)):
-        if tag[i, STATUS] == REMOVED:
-            levels[i] = -2
-        elif reach[i, 3] > biggest:
+        if reach[i, 3] > biggest:
             levels[i] = -1
             huge[chunk] += 1
         else:
@@ -155,6 +162,17 @@ def crowded(start, total, n):
     for c in range(total):
         meetings += np.int64(start[c + 1] - start[c]) ** 2
     return meetings > CROWD * n
+
+
+@njit(**INNER)
+def wide_enough(biggest, low, high, used):
+    """Half the width of cells that hold one body each on average, if those that bodies need hold far fewer; else 0."""
+    number, volume = used[:, 0].sum(), 1.0
+    if number == 0:
+        return 0.0
+    for k in range(3):
+        volume *= max(high[:, 0, k].max() - low[:, 0, k].min(), 2.0 * biggest)
+    return 0.5 * (volume / number) ** (1.0 / 3.0) if number * (2.0 * biggest) ** 3 < SPARSE * volume else 0.0
 
 
 @njit(**INNER)
@@ -205,7 +223,7 @@ def keys_of_chunk(chunk, reach, one_level, cells, levels, keys):
             ix, iy, iz = floor(reach[i, 0] * inverse), floor(reach[i, 1] * inverse), floor(reach[i, 2] * inverse)
             keys[i] = cell_at(ix, iy, iz, wrap, bits, level, first)
         else:
-            keys[i] = total if level == -1 else total + 1
+            keys[i] = total
 
 
 @njit(**INNER)
@@ -218,30 +236,33 @@ def starts_of_chunk(chunk, keys, order, n, total, start):
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def sort_into_cells(reach, tag, statistics, cells, keys, order, spare, start):
-    """Choose the cells for these bodies, find the cell of each (``keys``; huge bodies come after all cells, removed ones
-    last), sort the bodies by it (``order``), and note where each cell starts in that order (``start``)."""
+def sort_into_cells(reach, statistics, cells, keys, order, spare, start):
+    """Choose the cells for these bodies, find the cell of each (``keys``; huge bodies come after all cells), sort the bodies by it
+    (``order``), and note where each cell starts in that order (``start``)."""
     chunks = statistics.count.shape[0]
     biggest = biggest_in_cells(statistics)
     low, high = np.empty((chunks, LEVELS, 3)), np.empty((chunks, LEVELS, 3))
     used, huge, levels = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64), np.empty(keys.size, np.int8)
     for chunk in prange(chunks):
-        levels_of_chunk(np.int64(chunk), reach, tag, biggest, levels, low, high, used, huge)
+        levels_of_chunk(np.int64(chunk), reach, biggest, levels, low, high, used, huge)
     mixed = levels_in_use(used) > 1
-    for one_level in (True, False):
-        if one_level and mixed:
-            whole_low, whole_high, whole_used = low.copy(), high.copy(), used.copy()
-            put_in_one_level(whole_low, whole_high, whole_used)
-            choose_cells(biggest, whole_low, whole_high, whole_used, huge, cells)
-        else:
+    whole_low, whole_high, whole_used = low.copy(), high.copy(), used.copy()
+    put_in_one_level(whole_low, whole_high, whole_used)
+    wide = wide_enough(biggest, whole_low, whole_high, whole_used)
+    for attempt in range(ONE if wide == 0.0 else ONE_WIDE, SEVERAL + 1):
+        if attempt == SEVERAL:
             choose_cells(biggest, low, high, used, huge, cells)
+        else:
+            choose_cells(wide if attempt == ONE_WIDE else biggest, whole_low, whole_high, whole_used, huge, cells)
         for chunk in prange(chunks):
-            keys_of_chunk(np.int64(chunk), reach, one_level, cells, levels, keys)
+            keys_of_chunk(np.int64(chunk), reach, attempt != SEVERAL, cells, levels, keys)
         total, n = cells.first[LEVELS], cells.count[0]
-        radix_sort(keys, total + 1, order, spare)
+        radix_sort(keys, total, order, spare)
         for chunk in prange((n + CHUNK) // CHUNK):
             starts_of_chunk(np.int64(chunk), keys, order, n, total, start)
-        if not mixed or not crowded(start, total, n):
+        if attempt == ONE and not mixed:
+            break
+        if not crowded(start, total, n):
             break
 
 

@@ -12,10 +12,11 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide import pair_geometry as geometry
+from gravel.cpu.collide.bounds import margin_of
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.manifold import convex_convex, convex_plane
 from gravel.cpu.collide.meshes import collect, mesh_mesh, sphere_mesh, thin_out_by_normal
-from gravel.cpu.collide.narrow import relative_speed, scale_of
+from gravel.cpu.collide.narrow import in_order, relative_speed, scale_of
 from gravel.cpu.collide.pair_functions import ROWS, between_ellipsoids
 from gravel.cpu.collide.rounds import sphere_round
 from gravel.cpu.collide.support import Solid, solid_of
@@ -67,13 +68,6 @@ def rows_of(table, many):
 
 
 @njit(**INNER)
-def in_order(a, b, tag, order):
-    """The two bodies of a pair, the lower kind first, and of two alike the lower id."""
-    kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
-    return (b, a) if kind_a > kind_b or (kind_a == kind_b and kind_a != SPHERE and order[a] > order[b]) else (a, b)
-
-
-@njit(**INNER)
 def children_of(body, tag, number, first_child):
     """(first, last) child of a compound; of any other body (-1, 0), the one that stands for itself."""
     if tag[body, SHAPE] != COMPOUND:
@@ -99,11 +93,11 @@ def kind_of(body, child, tag, children):
 @njit(**INNER)
 def jobs_of_tile(tile, pairs, pair_capacity, arranged, children, capacity, jobs):
     tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
-    number, order, first_child = arranged.geometry, arranged.order, children.first_child
+    number, identity, first_child = arranged.geometry, arranged.id, children.first_child
     begin = tile * capacity
     count, end = begin, begin + capacity
     for k in range(tile * pair_capacity, tile * pair_capacity + pairs.count[tile]):
-        a, b = in_order(pairs.a[k], pairs.b[k], tag, order)
+        a, b = in_order(pairs.a[k], pairs.b[k], tag, identity)
         if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
             continue
         dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
@@ -248,14 +242,14 @@ def make_table(own):
     @named(own)
     def fill_rows(first_tile, last_tile, pairs, pair_capacity, arranged, children, shapes, many, capacity, jobs, rows):
         tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
-        number, order, work = arranged.geometry, arranged.order, make_work()
+        number, identity, work = arranged.geometry, arranged.id, make_work()
         sizes, turns, out, feature = work.sizes, work.turns, np.empty((ROWS, 7)), np.empty(ROWS, np.int32)
         for tile in range(first_tile, last_tile):
             for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
                 if jobs.table[job] != own:
                     continue
                 k, i, j = jobs.pair[job], jobs.child_a[job], jobs.child_b[job]
-                a, b = in_order(pairs.a[k], pairs.b[k], tag, order)
+                a, b = in_order(pairs.a[k], pairs.b[k], tag, identity)
                 ax, ay, az = take_shape(a, i, extent, quaternion, children, sizes, turns, 0)
                 bx, by, bz = take_shape(b, j, extent, quaternion, children, sizes, turns, 1)
                 x, y, z = reach[b, 0] - reach[a, 0] + bx - ax, reach[b, 1] - reach[a, 1] + by - ay, reach[b, 2] - reach[a, 2] + bz - az
@@ -308,18 +302,16 @@ def tables_of(bodies, geometries):
 
 @njit(**INNER)
 def gather_tile(tile, pairs, pair_capacity, arranged, margin, step, capacity, jobs, rows, tile_size, contacts):
-    pair_a, pair_b, velocity, order, tag = pairs.a, pairs.b, arranged.velocity, arranged.order, arranged.tag
+    pair_a, pair_b, velocity, identity, tag = pairs.a, pairs.b, arranged.velocity, arranged.id, arranged.tag
     reach, extent, values, names = arranged.reach, arranged.extent, rows.values, rows.feature
     job, last_job = tile * capacity, tile * capacity + jobs.count[tile]
     c, k = contacts.start[tile], tile * pair_capacity
     last_pair = k + pairs.count[tile]
-    for i in range(tile * tile_size, min((tile + 1) * tile_size, order.size)):
+    for i in range(tile * tile_size, min((tile + 1) * tile_size, identity.size)):
         contacts.first[i] = c
         while k < last_pair and pair_a[k] == i:
-            a, b = in_order(pair_a[k], pair_b[k], tag, order)
-            near = margin.absolute
-            near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, 3] else 0.0
-            near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, 3] else 0.0
+            a, b = in_order(pair_a[k], pair_b[k], tag, identity)
+            near = margin_of(margin, a, b, reach, extent, tag)
             if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
                 dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
                 nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)

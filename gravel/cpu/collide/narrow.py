@@ -13,9 +13,10 @@ from numba import njit, prange
 
 from gravel.cpu.collide import pair_functions as table
 from gravel.cpu.collide import pair_geometry as geometry
+from gravel.cpu.collide.bounds import margin_of
 from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
-from gravel.state import MOVABLE, SHAPE
+from gravel.state import SHAPE
 
 
 class Contacts(NamedTuple):
@@ -82,6 +83,14 @@ def overflown(contacts, total):
 
 
 @njit(**INNER)
+def in_order(a, b, tag, identity):
+    """The two bodies of a pair, the lower kind first, and of two alike the lower id: contacts must not depend on the order in which
+    their bodies were found. (Two balls have one contact, the same from either side.)"""
+    kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
+    return (b, a) if kind_a > kind_b or (kind_a == kind_b and kind_a != SPHERE and identity[a] > identity[b]) else (a, b)
+
+
+@njit(**INNER)
 def scale_of(radius_a, radius_b):
     """The length by which the precision of a pair is measured: the smaller one's size, unless the other is far too large."""
     larger = max(radius_a, radius_b)
@@ -94,7 +103,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
     @njit(**INNER)
     @named(pair_contacts.py_func.__name__)
     def contacts_of_tile(tile, pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end):
-        pair_a, pair_b, velocity, order = pairs.a, pairs.b, arranged.velocity, arranged.order
+        pair_a, pair_b, velocity, identity = pairs.a, pairs.b, arranged.velocity, arranged.id
         reach, extent, tag, quaternion, number_of = (
             arranged.reach,
             arranged.extent,
@@ -110,17 +119,12 @@ def make_narrow_phase(pair_contacts, make_work, rows):
         for i in range(tile * tile_size, min((tile + 1) * tile_size, arranged.order.size)):
             first[i] = c
             while k < last_pair and pair_a[k] == i:
-                a, b = pair_a[k], pair_b[k]
+                a, b = in_order(pair_a[k], pair_b[k], tag, identity)
                 k += 1
                 kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
-                # the lower kind first, and of two alike the lower id: their contacts must not depend on the order of detection
-                if kind_a > kind_b or (kind_a == kind_b and kind_a != SPHERE and order[a] > order[b]):
-                    a, b = b, a
                 dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
                 radius_a, radius_b = reach[a, 3] - extent[a, 3], reach[b, 3] - extent[b, 3]
-                near = margin.absolute
-                near += margin.share * radius_a if tag[a, 3] else 0.0
-                near += margin.share * radius_b if tag[b, 3] else 0.0
+                near = margin_of(margin, a, b, reach, extent, tag)
                 if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their place
                     nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
                     if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
@@ -225,7 +229,6 @@ FAMILIES = (
 )
 
 
-def family_of(bodies):
-    """The family of a scene by its bodies."""
-    kinds, movers = set(np.unique(bodies.shape).tolist()), set(np.unique(bodies.shape[bodies.status == MOVABLE]).tolist())
+def family_of(kinds, movers):
+    """The family of a scene by its kinds of shapes, and those of bodies that can move (sets)."""
     return next(family for family in FAMILIES if kinds <= family.kinds and movers <= family.movable)

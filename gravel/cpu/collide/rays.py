@@ -17,7 +17,7 @@ from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
 from gravel.shapes.geometry import LEAF as TRIANGLES
-from gravel.state import REMOVED, SHAPE, STATUS
+from gravel.state import SHAPE
 
 CHUNK = 64  # rays or bodies
 
@@ -547,7 +547,7 @@ def boxes_of_chunk(chunk, position, quaternion, extent, tag, geometry, library, 
         kind, m = tag[i, SHAPE], to_matrix(quaternion[i])
         a, b, c = extent[i, 0], extent[i, 1], extent[i, 2]
         for k in range(3):
-            if kind == PLANE or tag[i, STATUS] == REMOVED:
+            if kind == PLANE:
                 one, two = -math.inf, math.inf
             elif kind == COMPOUND:
                 one, two = compound_along(geometry[i], a, library, m[k][0], m[k][1], m[k][2])
@@ -558,6 +558,6 @@ def boxes_of_chunk(chunk, position, quaternion, extent, tag, geometry, library, 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def boxes_of_bodies(position, quaternion, extent, tag, geometry, library, low, high):
-    """The tight axis-aligned box of each body; planes and removed bodies have none that ends."""
+    """The tight axis-aligned box of each body; planes have none that ends."""
     for chunk in prange((position.shape[0] + CHUNK - 1) // CHUNK):
         boxes_of_chunk(np.int64(chunk), position, quaternion, extent, tag, geometry, library, low, high)

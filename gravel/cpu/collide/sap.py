@@ -16,7 +16,6 @@ from gravel.cpu.collide.bvh import frame_of, lower_end, near, upper_end
 from gravel.cpu.collide.grid import biggest_in_cells, may_collide, may_touch_huge
 from gravel.cpu.sort import radix_sort
 from gravel.cpu.threads import INNER, PARALLEL
-from gravel.state import REMOVED, STATUS
 
 STEPS = 1 << 29  # into which the axis is divided
 
@@ -29,39 +28,35 @@ def step_at(x, low, scale):
 
 
 @njit(**INNER)
-def ends_of_chunk(chunk, reach, tag, biggest, axis, low, scale, keys, count):
-    """keys := step of each body's lower end; huge bodies come after all steps, removed ones last."""
-    swept, alive = 0, 0
+def ends_of_chunk(chunk, reach, biggest, axis, low, scale, keys, count):
+    """keys := step of each body's lower end; huge bodies come after all steps."""
+    swept = 0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
-        if tag[i, STATUS] == REMOVED:
-            keys[i] = STEPS + 1
-            continue
-        alive += 1
         if reach[i, 3] <= biggest:
             swept += 1
             keys[i] = step_at(lower_end(reach[i, axis], reach[i, 3]), low, scale)
         else:
             keys[i] = STEPS
-    count[chunk, 0], count[chunk, 1] = swept, alive
+    count[chunk] = swept
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def sort_along_axis(reach, tag, statistics, keys, order, spare, line):
+def sort_along_axis(reach, statistics, keys, order, spare, line):
     """Choose the axis and its steps (``line``: axis, start, steps per m) and sort the bodies by their lower ends (``order``;
-    ``keys``: their steps); returns how many are not huge, and how many are not removed."""
+    ``keys``: their steps); returns how many are not huge."""
     chunks = (keys.size + CHUNK - 1) // CHUNK
-    frame, biggest = frame_of(reach, tag), biggest_in_cells(statistics)
+    frame, biggest = frame_of(reach), biggest_in_cells(statistics)
     axis = 0
     for k in range(1, 3):
         axis = k if frame[3, k] > frame[3, axis] else axis
     width = frame[1, axis] - frame[0, axis]
     line[0], line[1] = axis, frame[0, axis] - frame[1, 3]
     line[2] = STEPS / (width + frame[1, 3]) if width + frame[1, 3] > 0.0 else 0.0
-    count = np.zeros((chunks, 2), np.int64)
+    count = np.zeros(chunks, np.int64)
     for chunk in prange(chunks):
-        ends_of_chunk(np.int64(chunk), reach, tag, biggest, axis, line[1], line[2], keys, count)
-    radix_sort(keys, STEPS + 1, order, spare)
-    return count[:, 0].sum(), count[:, 1].sum()
+        ends_of_chunk(np.int64(chunk), reach, biggest, axis, line[1], line[2], keys, count)
+    radix_sort(keys, STEPS, order, spare)
+    return count.sum()
 
 
 @njit(**INNER)

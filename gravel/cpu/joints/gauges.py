@@ -43,7 +43,8 @@ class Anchors(NamedTuple):
 class Members(NamedTuple):
     """The bodies that have joints, one row each."""
 
-    body: np.ndarray  # (k,) ids
+    id: np.ndarray  # (k,)
+    place: np.ndarray  # (k,) row in the engine's state, -1: the body is gone
     row: np.ndarray  # (k,) place of the velocity in the solver
     status: np.ndarray  # (k,)
     position: np.ndarray  # (k, 3)
@@ -57,10 +58,11 @@ class Members(NamedTuple):
     inertia: np.ndarray  # (k, 6)
 
 
-def make_members(body):
-    k = len(body)
+def make_members(identity):
+    k = len(identity)
     return Members(
-        np.array(body, np.int64),
+        np.array(identity, np.int64),
+        np.zeros(k, np.int64),
         np.zeros(k, np.int64),
         np.zeros(k, np.int64),
         np.zeros((k, 3)),
@@ -88,8 +90,13 @@ def turned_tensor(m, x, y, z, out, k):
 @njit(nogil=True, error_model="numpy", cache=True)
 def gather_members(tag, position, quaternion, velocity, inverse_mass, step, members):
     """Fill the members' poses, masses and velocities, and where they would be after ``step``."""
-    for k in range(members.body.size):
-        b = members.body[k]
+    for k in range(members.place.size):
+        b = members.place[k]
+        if b < 0:
+            members.status[k] = REMOVED
+            members.inverse_mass[k] = members.mass[k] = 0.0
+            members.velocity[k], members.inverse_inertia[k], members.inertia[k] = 0.0, 0.0, 0.0
+            continue
         members.status[k] = tag[b, STATUS]
         for c in range(3):
             members.position[k, c] = position[b, c]
@@ -142,7 +149,7 @@ def stiffen_members(anchors, members, force, step):
     stiffness K is stable up to w h = 2 only. The rule of average acceleration is stable for any: it adds h^2 K / 4 to the inertia
     (Tournier et al. 2015 add the whole geometric stiffness, implicitly). It is added where and as far as h^2 K / 4 exceeds a
     share of the inertia, so that mechanisms that are not stiff move, and keep their angular momentum, exactly as without."""
-    count = members.body.size
+    count = members.place.size
     leverage = np.zeros((count, 3, 3))
     for j in range(anchors.member_a.size):
         fx, fy, fz = force[j, 0], force[j, 1], force[j, 2]
@@ -182,7 +189,7 @@ def stiffen_members(anchors, members, force, step):
 @njit(nogil=True, error_model="numpy", cache=True)
 def write_inertia(members, inertia):
     """The members' inverse inertia, as the contacts see it too."""
-    for k in range(members.body.size):
+    for k in range(members.place.size):
         if members.status[k] == MOVABLE:
             for c in range(6):
                 inertia[8 * members.row[k] + c] = members.inverse_inertia[k, c]
@@ -190,13 +197,11 @@ def write_inertia(members, inertia):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def find_rows(order, where, members):
-    """``members.row`` := place of each member in ``order``; those that are not there get the dummy's behind the last."""
-    for k in range(members.body.size):
-        where[members.body[k]] = order.size
+    """``members.row`` := place of each member in ``order``; those that are gone get the dummy's behind the last."""
     for i in range(order.size):
         where[order[i]] = i
-    for k in range(members.body.size):
-        members.row[k] = where[members.body[k]]
+    for k in range(members.place.size):
+        members.row[k] = where[members.place[k]] if members.place[k] >= 0 else order.size
 
 
 @njit(**INNER)

@@ -28,8 +28,7 @@ from numba import njit
 from gravel.cpu.joints.gauges import gauge_of, gauge_rate, is_dead, place
 from gravel.cpu.threads import INNER
 from gravel.joints.kinds import ANGLE
-
-HOLD, SPEED, POSITION, FORCE, LIMIT, FRICTION, SPRING, SPRING_FUNCTION = range(8)
+from gravel.joints.rows import FORCE, FRICTION, HOLD, LIMIT, POSITION, SPEED, SPRING
 
 
 class Laws(NamedTuple):

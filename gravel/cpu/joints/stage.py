@@ -1,8 +1,8 @@
 """The joints of a step: measured where the step looks, made into rows, solved beside the contacts, reported.
 
-In: what ``gravel.joints.mechanism`` makes of the scene's joints. Out: rows and starting impulses of the cone problem; afterwards
-reactions, coordinates and violations. The calls come in the order of the step: ``measure``, ``assemble``, the solver's on ``block``,
-``report``.
+In: ``gravel.joints.rows.JointArrays``. Out: rows and starting impulses of the cone problem; afterwards reactions, coordinates and
+violations (``JointState``). The calls come in the order of the step: ``measure``, ``assemble``, the solver's on ``block``,
+``report``. ``bodies`` are the engine's rows, or ``BodyArrays`` of them.
 """
 
 import numpy as np
@@ -10,25 +10,72 @@ import numpy as np
 from gravel.cpu.joints import direct, gauges, laws
 from gravel.cpu.joints import rows as joint_rows
 from gravel.cpu.joints.block import JointBlock
+from gravel.joints.rows import FORCE, HOLD, SPRING, JointState
 from gravel.rotations import from_rotation_vector, multiply
+from gravel.state import MOVABLE
 
 ALIGNED = 1e-6  # of the largest velocity: what joints may be off at the start without a correction
 BLOWS = 1000  # passes over the rows that take the rest out, where they are solved one by one
 
 
 class JointStage:
-    def __init__(self, anchors, members, row_laws, rows, coordinates, movable, solve_directly):
-        m, j = len(row_laws.joint), len(anchors.member_a)
-        self.anchors, self.members, self.laws, self.rows = anchors, members, row_laws, rows
+    def __init__(self, joints, bodies, row_of):
+        """``row_of``: function(ids) -> rows of the bodies, -1 for those that are gone."""
+        ends = np.stack([joints.body_a, joints.body_b])
+        self.row_of, identity = row_of, np.unique(ends[ends >= 0])
+        member = np.where(ends >= 0, np.searchsorted(identity, ends), -1)
+        points = joints.point_a, joints.point_b, joints.frame_a, joints.frame_b
+        self.anchors = gauges.Anchors(member[0], member[1], *points, joints.angle.copy(), joints.broken.copy())
+        self.members = gauges.make_members(identity)
+        entry, counts, members = entries_of(joints.rows["joint"], joints.rows["joint_2"], member)
+        self.laws = laws.Laws(**{name: values.copy() for name, values in joints.rows.items()}, entry=entry)
+        self.rows = joint_rows.make_rows(counts, members)
+        m, j, k = len(self.laws.joint), len(joints.broken), len(joints.coordinate_joint)
         self.measured = laws.Measured(*(np.zeros(m) for _ in range(4)))
-        system = direct.make_system(rows, row_laws.owner, movable) if solve_directly else None
-        self.block = JointBlock(rows, members, system)
-        self.coordinate_joint, self.coordinate_gauge = coordinates
-        self.coordinate, self.rate = np.zeros(len(coordinates[0])), np.zeros(len(coordinates[0]))
+        self.coordinate_joint, self.coordinate_gauge = joints.coordinate_joint, joints.coordinate_gauge
+        self.coordinate, self.rate = np.zeros(k), np.zeros(k)
         self.force, self.torque, self.motor, self.violation = np.zeros((j, 3)), np.zeros((j, 3)), np.zeros((j, 2)), np.zeros(j)
-        # what the next stage takes over where joints are added, and checkpoints hold: reactions tell which links are stiff
-        self.carried = {"impulse": self.block.memory, "force": self.force, "torque": self.torque, "motor": self.motor}
-        self.kicked = bool(np.any(row_laws.role == laws.FORCE) or np.any(row_laws.role >= laws.SPRING))
+        self.find_places()
+        self.gather(bodies, 0.0)
+        system = direct.make_system(self.rows, self.laws.owner, self.members.status == MOVABLE) if joints.directly else None
+        self.block = JointBlock(self.rows, self.members, system)
+        # what goes on from the joints there were; reactions tell which links are stiff
+        for name, own in (("impulse", self.block.memory), ("force", self.force), ("torque", self.torque), ("motor", self.motor)):
+            carried = joints.carried.get(name, ())
+            own[: len(carried)] = carried
+        self.note_kicks()
+        self.look(bodies)
+
+    def find_places(self):
+        """The engine's rows have moved."""
+        self.members.place[:] = self.row_of(self.members.id)
+
+    def note_kicks(self):
+        """Whether any row may push with an impulse that is known beforehand."""
+        self.kicked = bool(np.any(self.laws.role == FORCE) or np.any(self.laws.role >= SPRING))
+
+    def set_laws(self, row, values):
+        """New numbers for the law of a row."""
+        for name, value in values.items():
+            getattr(self.laws, name)[row] = value
+        if "role" in values:
+            self.note_kicks()
+
+    def state(self):
+        """A ``JointState``; no copies."""
+        return JointState(
+            self.anchors.angle,
+            self.anchors.broken,
+            self.coordinate,
+            self.rate,
+            self.violation,
+            self.block.memory,
+            self.force,
+            self.torque,
+            self.motor,
+            self.members.id,
+            self.members.status == MOVABLE,
+        )
 
     # --- rows
     def measure(self, bodies, order, where, step, inertia):
@@ -71,22 +118,22 @@ class JointStage:
     # --- before the first step
     def close(self, bodies):
         """One step of Newton's method towards closed joints: the bodies move by M^-1 J^T p with J M^-1 J^T p = -gauge."""
-        velocity = np.zeros((len(bodies.position) + 1, 8))
+        velocity = np.zeros((bodies.count + 1, 8))
         self.gather(bodies, 0.0)
         self.members.velocity[:] = 0.0
-        self._prepare_held(len(bodies.position), velocity)
+        self._prepare_held(bodies.count, velocity)
         self.block.sweep(velocity.reshape(-1))
-        for body, shift in zip(self.members.body.tolist(), velocity[self.members.row]):
-            bodies.position[body] += shift[:3]
-            bodies.quaternion[body] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[body])
+        for place, shift in zip(self.members.place.tolist(), velocity[self.members.row]):
+            bodies.position[place] += shift[:3]
+            bodies.quaternion[place] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[place])
 
     def align(self, bodies, joints):
         """Velocities that some of the joints (a mask) do not allow are taken out, as by a blow; where all fit, not a bit changes."""
         velocity = np.concatenate([bodies.velocity, np.zeros((1, 8), bodies.velocity.dtype)])
         self.gather(bodies, 0.0)
-        self._prepare_held(len(bodies.position), velocity)
+        self._prepare_held(bodies.count, velocity)
         self.rows.bias[:] = 0.0
-        held = (self.laws.role == laws.HOLD) & joints[self.laws.owner]
+        held = (self.laws.role == HOLD) & joints[self.laws.owner]
         self.rows.lower[~held] = self.rows.upper[~held] = 0.0
         self.block.renew(False)
         if np.abs(self.measured.rate[held]).max(initial=0.0) > ALIGNED * max(1.0, np.abs(velocity).max()):
@@ -95,11 +142,28 @@ class JointStage:
             bodies.velocity[:] = velocity[:-1]
 
     def _prepare_held(self, n, velocity):
-        """Rows of what the joints hold, between bodies in the order of their ids; no drive acts."""
+        """Rows of what the joints hold, between bodies in the order of the engine's rows; no drive acts."""
         gauges.find_rows(np.arange(n), np.zeros(n, np.int64), self.members)
         laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
         softness = direct.softness_of(velocity.dtype)
         self._apply_laws(1.0, np.inf, np.inf, softness)
-        other = self.laws.role != laws.HOLD
+        other = self.laws.role != HOLD
         self.rows.lower[other] = self.rows.upper[other] = 0.0
         self.block.renew(False)
+
+
+def entries_of(joint, joint_2, member):
+    """Entries of each row, one per body: (m, 4) entry of a, b, a of the second joint, b of it; entries a row; their members."""
+    entry, counts, members = np.full((len(joint), 4), -1, np.int64), [], []
+    for k in range(len(joint)):
+        first, own = len(members), []
+        ends = [member[0, joint[k]], member[1, joint[k]]]
+        ends += [member[0, joint_2[k]], member[1, joint_2[k]]] if joint_2[k] >= 0 else []
+        for side, end in enumerate(ends):
+            if end >= 0:
+                if end not in own:
+                    own.append(end)
+                entry[k, side] = first + own.index(end)
+        members += own
+        counts.append(len(own))
+    return entry, np.array(counts, np.int64), members

@@ -11,6 +11,8 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from gravel.cpu.collide.bounds import margin_of
+from gravel.cpu.solve import blocks as rows_of
 from gravel.cpu.solve.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
 from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.cpu.vectors import cross, to_matrix
@@ -21,6 +23,13 @@ TOUCHING = 1e-3  # of the margin: gaps below it bear cohesion
 # the step is never at rest: few iterations answer late, and the late answer makes a tall stack sway more and more.
 RESTING = 1e-2
 FRICTION_COLUMN, ROLLING_COLUMN, SPINNING_COLUMN, COHESION_COLUMN = 0, 2, 3, 4  # of materials.PAIR_FIELDS
+
+# Offsets of a lane's numbers within its block, as signed integers: those of ``blocks`` are made for the vectoriser.
+NX, NY, NZ, BX, BY, BZ = (int(getattr(rows_of, name)) for name in ("NX", "NY", "NZ", "BX", "BY", "BZ"))
+FRICTION, COHESION, MASS_A, MASS_B = (int(getattr(rows_of, name)) for name in ("FRICTION", "COHESION", "MASS_A", "MASS_B"))
+ARM_A, ARM_B, SPIN_A, SPIN_B = (int(getattr(rows_of, name)) for name in ("ARM_A", "ARM_B", "SPIN_A", "SPIN_B"))
+AX, AY, AZ, CX, CY, CZ = (int(getattr(rows_of, name)) for name in ("AX", "AY", "AZ", "CX", "CY", "CZ"))
+RESPONSE_N, RESPONSE_T, ETA, TWIST = (int(getattr(rows_of, name)) for name in ("RESPONSE_N", "RESPONSE_T", "ETA", "TWIST"))
 
 
 @njit(**INNER)
@@ -117,8 +126,7 @@ def clear_block(block, blocks, unknowns, general, dummy):
     if general:  # padding lanes: any response will do, but not zero
         for lane in range(WIDTH):
             k = block * rows_per_block * WIDTH + lane
-            for row in range(16, 20):
-                rows[k + row * WIDTH] = real(1)
+            rows[k + RESPONSE_N] = rows[k + RESPONSE_T] = rows[k + ETA] = rows[k + TWIST] = real(1)
 
 
 def make_assemble_tile(general):
@@ -134,7 +142,7 @@ def make_assemble_tile(general):
         rolling = rolling_arms.size > 0
         contact_a, contact_b, start, count = contacts.a, contacts.b, contacts.start, contacts.count
         normal, arm, gaps = contacts.normal, contacts.arm, contacts.gap
-        reach, tag, mass, velocity = arranged.reach, arranged.tag, arranged.mass, arranged.velocity
+        reach, extent, tag, mass, velocity = arranged.reach, arranged.extent, arranged.tag, arranged.mass, arranged.velocity
         for block in range(blocks.block_start[tile], blocks.block_start[tile + 1]):
             clear_block(block, blocks, unknowns, general, arranged.order.size)
         for c in range(start[tile], start[tile] + count[tile]):
@@ -147,44 +155,42 @@ def make_assemble_tile(general):
             i, j = tag[a, MATERIAL], tag[b, MATERIAL]
             friction, cohesion = table[i, j, FRICTION_COLUMN], table[i, j, COHESION_COLUMN]
             body_a[slot[c]], body_b[slot[c]] = a, b
-            rows[k], rows[k + WIDTH], rows[k + 2 * WIDTH] = nx, ny, nz
-            rows[k + 6 * WIDTH] = friction
-            near = margin.absolute
-            near += margin.share * (reach[a, 3] - arranged.extent[a, 3]) if tag[a, 3] else 0.0
-            near += margin.share * (reach[b, 3] - arranged.extent[b, 3]) if tag[b, 3] else 0.0
+            rows[k + NX], rows[k + NY], rows[k + NZ] = nx, ny, nz
+            rows[k + FRICTION] = friction
+            near = margin_of(margin, a, b, reach, extent, tag)
             if gaps[c] > 0.0:
                 bias = gaps[c] / scalars.step if gaps[c] > RESTING * near else 0.0
             else:
                 bias = max(scalars.recovery * gaps[c] / scalars.step, -scalars.recovery_speed)
             sx, sy, sz = bias * nx, bias * ny, bias * nz
-            rows[k + 7 * WIDTH] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
-            rows[k + 8 * WIDTH], rows[k + 9 * WIDTH] = mass[a, 0], mass[b, 0]
+            rows[k + COHESION] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
+            rows[k + MASS_A], rows[k + MASS_B] = mass[a, 0], mass[b, 0]
             if general:
-                rows[k + 10 * WIDTH], rows[k + 11 * WIDTH], rows[k + 12 * WIDTH] = ax, ay, az
-                rows[k + 13 * WIDTH], rows[k + 14 * WIDTH], rows[k + 15 * WIDTH] = bx, by, bz
+                rows[k + AX], rows[k + AY], rows[k + AZ] = ax, ay, az
+                rows[k + CX], rows[k + CY], rows[k + CZ] = bx, by, bz
                 n, t, eta, twist = contact_responses(inertia, mass[a, 0] + mass[b, 0], a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
-                rows[k + 16 * WIDTH], rows[k + 17 * WIDTH], rows[k + 18 * WIDTH], rows[k + 19 * WIDTH] = n, t, eta, twist
+                rows[k + RESPONSE_N], rows[k + RESPONSE_T], rows[k + ETA], rows[k + TWIST] = n, t, eta, twist
             else:
                 # a ball's arm lies along the normal; an immovable body's turning enters as a surface velocity
                 if tag[a, 3]:
-                    rows[k + 10 * WIDTH] = ax * nx + ay * ny + az * nz
-                    rows[k + 12 * WIDTH] = mass[a, 1]
+                    rows[k + ARM_A] = ax * nx + ay * ny + az * nz
+                    rows[k + SPIN_A] = mass[a, 1]
                 else:
                     tx, ty, tz = cross(velocity[a, 4], velocity[a, 5], velocity[a, 6], ax, ay, az)
                     sx, sy, sz = sx - tx, sy - ty, sz - tz
                 if tag[b, 3]:
-                    rows[k + 11 * WIDTH] = -(bx * nx + by * ny + bz * nz)
-                    rows[k + 13 * WIDTH] = mass[b, 1]
+                    rows[k + ARM_B] = -(bx * nx + by * ny + bz * nz)
+                    rows[k + SPIN_B] = mass[b, 1]
                 else:
                     tx, ty, tz = cross(velocity[b, 4], velocity[b, 5], velocity[b, 6], bx, by, bz)
                     sx, sy, sz = sx + tx, sy + ty, sz + tz
-            rows[k + 3 * WIDTH], rows[k + 4 * WIDTH], rows[k + 5 * WIDTH] = sx, sy, sz
+            rows[k + BX], rows[k + BY], rows[k + BZ] = sx, sy, sz
             at = block * 3 * WIDTH + lane
             # a remembered impulse is turned into the cone of the new normal: pushing, and within friction
             pn = impulse[c, 0] * nx + impulse[c, 1] * ny + impulse[c, 2] * nz
             tx, ty, tz = impulse[c, 0] - pn * nx, impulse[c, 1] - pn * ny, impulse[c, 2] - pn * nz
-            pn = max(pn, -rows[k + 7 * WIDTH])
-            most = friction * (pn + rows[k + 7 * WIDTH])
+            pn = max(pn, -rows[k + COHESION])
+            most = friction * (pn + rows[k + COHESION])
             pt = math.sqrt(tx * tx + ty * ty + tz * tz)
             keep = 1.0 if pt <= most else most / pt
             block_impulse[at] = pn * nx + keep * tx

@@ -1,7 +1,7 @@
 """A cone problem between bodies, in the form the solvers work on: blocks of contacts, joint rows, velocities.
 
-It offers what Gauss-Seidel needs (``sweep``) and what the gradient solvers need (``cones``, ``start``, ``gradient``,
-``finish``), and the residual of what stands in its arrays (``measure``).
+It fulfils ``gravel.engine.Problem``: what Gauss-Seidel needs (``begin``, ``sweep``, ``measure``) works on the arrays in place; what
+the gradient solvers need works on vectors (``gravel.cpu.solve.cones``).
 """
 
 import functools
@@ -13,24 +13,25 @@ from gravel.cpu.joints.block import JointBlock
 from gravel.cpu.joints.rows import NO_ROWS
 from gravel.cpu.solve import blocks as kernels
 from gravel.cpu.solve.blocks import ETA, FRICTION, ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
-from gravel.cpu.solve.cones import Cones
+from gravel.cpu.solve.cones import Cones, ConeVectors
+from gravel.engine import ALONE
 
 kernel = functools.cache(kernels.make_kernel)
 NO_JOINTS = JointBlock(NO_ROWS)
 
 
-class BlockProblem:
-    def __init__(self, blocks, unknowns, scalars, contacts, joints=NO_JOINTS):
-        self.blocks, self.unknowns, self.scalars, self.joints = blocks, unknowns, scalars, joints
-        self.contacts = contacts  # how many
+class BlockProblem(ConeVectors):
+    def __init__(self, blocks, unknowns, scalars, contacts, joints=NO_JOINTS, share=ALONE):
+        self.blocks, self.unknowns, self.scalars, self.joints, self.share = blocks, unknowns, scalars, joints, share
+        self.contacts, self.coulomb = contacts, scalars.coulomb > 0
         self.begun = False
         self.general = unknowns.inertia.size > 0
         self.rolling = blocks.rolling.size > 0
         self.number = int(blocks.block_start[-1])  # of blocks
         tiles = len(blocks.block_start)
         self.threads = tiles > 3  # block_start: one tile, the hubs' and the end
-        real = blocks.rows.dtype
-        self.worst, self.squares, self.nothing = np.zeros(tiles, real), np.zeros(tiles, real), np.empty(0, real)
+        self.real = blocks.rows.dtype
+        self.worst, self.squares, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
 
     def run(self, job, values, passes=1):
         if self.number:
@@ -49,11 +50,14 @@ class BlockProblem:
     def sweep(self, passes):
         """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, the second solution
         takes out what the first has left (iterative refinement), and there is nothing for a third."""
-        if self.joints.count == 0:
+        if self.joints.count == 0 and self.share.alone:
             return self.run(kernels.SWEEP, self.nothing, passes)
-        for _ in range(min(passes, 2) if self.number == 0 and self.joints.system is not None else passes):
+        refined = self.number == 0 and self.joints.system is not None and self.share.alone
+        for _ in range(min(passes, 2) if refined else passes):
             self.run(kernels.SWEEP, self.nothing)
-            self.joints.sweep(self.unknowns.velocity)
+            if self.joints.count:
+                self.joints.sweep(self.unknowns.velocity)
+            self.share.velocities(self.unknowns.velocity)
 
     def _values(self):
         """Impulses and torques, block by block, as one vector."""
@@ -74,7 +78,8 @@ class BlockProblem:
             joint_worst, joint_squares = self.joints.measure_residual(self.unknowns.velocity)
             worst = max(worst, joint_worst) if math.isfinite(joint_squares) else math.inf
             squares += joint_squares
-        return worst, (squares / max(self.contacts + rows, 1)) ** 0.5
+        (worst,), (squares, rows) = self.share.largest(worst), self.share.total(squares, self.contacts + rows)
+        return worst, (squares / max(rows, 1)) ** 0.5
 
     # --- gradient solvers
     @functools.cached_property
@@ -110,13 +115,9 @@ class BlockProblem:
             self.joints.rows.upper,
         )
 
-    @functools.cached_property
     def start(self):
-        return np.concatenate([self._values(), self.joints.impulse], dtype=self.blocks.rows.dtype)
-
-    @functools.cached_property
-    def free_velocity(self):
-        return self.unknowns.velocity.copy()
+        self.free_velocity = self.unknowns.velocity.copy()
+        return np.concatenate([self._values(), self.joints.impulse], dtype=self.real)
 
     def gradient(self, x, out):
         """out := N x + r, by way of the velocities: v = v_free + M^-1 D x, out = D^T v + b."""
@@ -142,12 +143,8 @@ class BlockProblem:
         self.run(kernels.APPLY, x[:contact_part])
         if self.joints.count:
             self.joints.apply(x[contact_part:], self.unknowns.velocity)
+        self.share.velocities(self.unknowns.velocity)
         return contact_part
-
-    def rows_of(self, slot, offset):
-        """One row of the contacts in the given slots."""
-        rows = self._blocks_of(self.blocks.rows, ROWS_GENERAL if self.general else ROWS_SPHERICAL)
-        return rows[slot // WIDTH, int(offset) // WIDTH, slot % WIDTH].astype(float)
 
     def _blocks_of(self, flat, rows):
         return flat[: self.number * rows * WIDTH].reshape(self.number, rows, WIDTH)

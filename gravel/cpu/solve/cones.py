@@ -8,6 +8,7 @@ The metric is that of the steps eta: |x|^2 = sum x^2 / eta. Cones do not change 
 projection in this metric is the ordinary one, contact by contact. Sums run over chunks of fixed size, in double precision.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -133,7 +134,7 @@ def step_and_project(cones, y, g, slip, step, relaxation, x, sums):
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
 def measure(cones, x, g, coulomb, sums):
-    """The residual of x, whose gradient is g: (max, root mean square) over contacts and joint rows, m/s."""
+    """The residual of x, whose gradient is g: (max in m/s, sum of squares, number) over contacts and joint rows."""
     blocks, rows = cones.friction.shape[0], 6 if cones.rolling.size > 0 else 3
     joints = cones.joint_eta.size
     chunks = (blocks + CHUNK - 1) // CHUNK
@@ -185,7 +186,7 @@ def measure(cones, x, g, coulomb, sums):
         k, eta = blocks * rows * WIDTH + row, cones.joint_eta[row]
         d = (min(max(x[k] - eta * g[k], cones.joint_lower[row]), cones.joint_upper[row]) - x[k]) / eta
         worst, squares, number = max(worst, d * d), squares + d * d, number + 1.0
-    return math.sqrt(worst), math.sqrt(squares / max(number, 1.0))
+    return math.sqrt(worst), squares, number
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
@@ -218,3 +219,40 @@ def extrapolate(x, old, beta, y):
     """y := x + beta (x - old)"""
     for k in prange(x.size):
         y[k] = x[k] + beta * (x[k] - old[k])
+
+
+class ConeVectors:
+    """The vectors of a problem: what ``gravel.engine.Problem`` asks for beside the gradient. The problem has ``cones``, ``size``,
+    ``number`` of blocks, ``real``, ``coulomb`` and ``share``."""
+
+    @functools.cached_property
+    def sums(self):
+        return np.empty((self.size // (3 * WIDTH * CHUNK) + 2, 3))
+
+    @functools.cached_property
+    def slip(self):
+        return np.zeros((self.number, WIDTH) if self.coulomb else (0, 0), self.real)
+
+    def blank(self):
+        return np.zeros(self.size, self.real)
+
+    def step_and_project(self, y, g, step, relaxation, out):
+        return self.share.total(*step_and_project(self.cones, y, g, self.slip, step, relaxation, out, self.sums))
+
+    def residual(self, x, g):
+        worst, squares, number = measure(self.cones, x, g, float(self.coulomb), self.sums)
+        (worst,), (squares, number) = self.share.largest(worst), self.share.total(squares, number)
+        return worst, math.sqrt(squares / max(number, 1.0))
+
+    def renew_slip(self, g):
+        if self.coulomb:
+            slip_terms(self.cones, g, self.slip)
+
+    def dot(self, a, b, c, d):
+        return self.share.total(dot_of_differences(a, b, c, d, self.sums))[0]
+
+    def extrapolate(self, x, old, beta, out):
+        extrapolate(x, old, beta, out)
+
+    def copy(self, x, out):
+        out[:] = x

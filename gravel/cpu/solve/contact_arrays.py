@@ -8,10 +8,35 @@ from gravel.cpu.joints.block import JointBlock
 from gravel.cpu.joints.rows import make_rows
 from gravel.cpu.solve.assemble import contact_responses
 from gravel.cpu.solve.block_problem import BlockProblem
-from gravel.cpu.solve.blocks import ROWS_GENERAL, WIDTH, Blocks, Scalars, Unknowns
+from gravel.cpu.solve.blocks import (
+    AX,
+    AZ,
+    BX,
+    BZ,
+    COHESION,
+    CX,
+    CZ,
+    FRICTION,
+    MASS_A,
+    MASS_B,
+    NX,
+    NZ,
+    RESPONSE_N,
+    ROWS_GENERAL,
+    TWIST,
+    WIDTH,
+    Blocks,
+    Scalars,
+    Unknowns,
+)
 from gravel.cpu.solve.tiles import COLOURS, plan_blocks
 
 TILE = 512
+
+
+def row(offset):
+    """Number of a row in its block, from the offset of its lanes."""
+    return int(offset) // WIDTH
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -78,20 +103,19 @@ def block_problem_from_arrays(p, coulomb):
     body_a, body_b = np.full(number * WIDTH, bodies, np.int32), np.full(number * WIDTH, bodies, np.int32)
     body_a[slot], body_b[slot] = p.body_a, p.body_b
     rows = np.zeros((number, ROWS_GENERAL, WIDTH), real)
-    rows[:, 16:] = 1
+    rows[:, row(RESPONSE_N) : row(TWIST) + 1] = 1
     block, lane = slot // WIDTH, slot % WIDTH
-    rows[block, 0:3, lane], rows[block, 3:6, lane] = p.normal, p.bias
-    rows[block, 6, lane], rows[block, 7, lane] = p.friction, p.cohesion
-    rows[block, 8, lane], rows[block, 9, lane] = p.inverse_mass[p.body_a], p.inverse_mass[p.body_b]
-    rows[block, 10:13, lane], rows[block, 13:16, lane] = p.arm_a, p.arm_b
-    rows[block, 16:20, lane] = all_responses(
+    rows[block, row(NX) : row(NZ) + 1, lane], rows[block, row(BX) : row(BZ) + 1, lane] = p.normal, p.bias
+    rows[block, row(FRICTION), lane], rows[block, row(COHESION), lane] = p.friction, p.cohesion
+    rows[block, row(MASS_A), lane], rows[block, row(MASS_B), lane] = p.inverse_mass[p.body_a], p.inverse_mass[p.body_b]
+    rows[block, row(AX) : row(AZ) + 1, lane], rows[block, row(CX) : row(CZ) + 1, lane] = p.arm_a, p.arm_b
+    rows[block, row(RESPONSE_N) : row(TWIST) + 1, lane] = all_responses(
         inertia.astype(float).reshape(-1), p.inverse_mass, p.body_a, p.body_b, p.normal, p.arm_a, p.arm_b
     )
     blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), block_start, tile_order[:run], colour_start[: colours + 1])
     unknowns = Unknowns(np.zeros(number * 3 * WIDTH, real), np.empty(0, real), velocity.reshape(-1), inertia.reshape(-1))
-    return ArrayProblem(
-        blocks, unknowns, Scalars(coulomb, 1.0, 0.0, 0.0), n, JointBlock(_joint_rows(p)), slot=slot, bodies=bodies
-    )
+    scalars = Scalars(float(coulomb), 1.0, 0.0, 0.0)
+    return ArrayProblem(blocks, unknowns, scalars, n, JointBlock(_joint_rows(p)), slot=slot, bodies=bodies)
 
 
 def _joint_rows(p):

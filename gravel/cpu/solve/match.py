@@ -13,20 +13,20 @@ from gravel.cpu.threads import INNER, PARALLEL
 
 
 class Memory(NamedTuple):
-    """Contacts of the last step, by body id."""
+    """Contacts of the last step. Bodies go by their ids; which contacts a body found is kept with its row."""
 
     a: np.ndarray  # (c,) ids
     b: np.ndarray
     feature: np.ndarray
     impulse: np.ndarray  # (c, 3) real, on b, world frame
     torque: np.ndarray  # (c, 3) real, rolling and spinning; empty where there is none
-    first: np.ndarray  # (bodies,) first contact that each body found
-    number: np.ndarray  # (bodies,) and how many
+    first: np.ndarray  # (rows,) first contact that each body found; rows of later bodies are missing
+    number: np.ndarray  # (rows,) and how many
 
 
 @njit(**INNER)
 def recall(owner, a, b, feature, old_a, old_b, old_feature, first, number):
-    """Index of the remembered contact between ids a and b that ``owner`` found, or -1."""
+    """Index of the remembered contact between ids a and b that the body in row ``owner`` found, or -1."""
     if owner >= first.size:
         return -1
     for c in range(first[owner], first[owner] + number[owner]):
@@ -37,15 +37,15 @@ def recall(owner, a, b, feature, old_a, old_b, old_feature, first, number):
 
 
 @njit(**INNER)
-def match_tile(tile, contacts, order, memory, impulse, torque):
+def match_tile(tile, contacts, order, identity, memory, impulse, torque):
     contact_a, contact_b, feature, start, count = contacts.a, contacts.b, contacts.feature, contacts.start, contacts.count
     old_a, old_b, old_feature, first, number = memory.a, memory.b, memory.feature, memory.first, memory.number
     old_impulse, old_torque = memory.impulse, memory.torque
     for c in range(start[tile], start[tile] + count[tile]):
-        a, b = order[contact_a[c]], order[contact_b[c]]
-        old = recall(a, a, b, feature[c], old_a, old_b, old_feature, first, number)
+        a, b = identity[contact_a[c]], identity[contact_b[c]]
+        old = recall(order[contact_a[c]], a, b, feature[c], old_a, old_b, old_feature, first, number)
         if old < 0:
-            old = recall(b, a, b, feature[c], old_a, old_b, old_feature, first, number)
+            old = recall(order[contact_b[c]], a, b, feature[c], old_a, old_b, old_feature, first, number)
         for k in range(3):
             impulse[c, k] = 0
             if torque.size > 0:
@@ -59,18 +59,18 @@ def match_tile(tile, contacts, order, memory, impulse, torque):
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def match_contacts(contacts, order, memory, impulse, torque):
+def match_contacts(contacts, order, identity, memory, impulse, torque):
     """``impulse`` (and ``torque``) := what the memory holds for each contact, else zero."""
     for tile in prange(contacts.count.size):
-        match_tile(np.int64(tile), contacts, order, memory, impulse, torque)
+        match_tile(np.int64(tile), contacts, order, identity, memory, impulse, torque)
 
 
 @njit(**INNER)
-def remember_tile(tile, tile_size, contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
+def remember_tile(tile, tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory):
     contact_a, contact_b, feature, start, count = contacts.a, contacts.b, contacts.feature, contacts.start, contacts.count
     new_a, new_b, new_feature, impulse, torque = memory.a, memory.b, memory.feature, memory.impulse, memory.torque
     for c in range(start[tile], start[tile] + count[tile]):
-        new_a[c], new_b[c] = order[contact_a[c]], order[contact_b[c]]
+        new_a[c], new_b[c] = identity[contact_a[c]], identity[contact_b[c]]
         new_feature[c] = feature[c]
         at = (slot[c] // width) * 3 * width + slot[c] % width
         for k in range(3):
@@ -83,11 +83,10 @@ def remember_tile(tile, tile_size, contacts, order, blocks_impulse, blocks_torqu
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def remember(tile_size, contacts, order, blocks_impulse, blocks_torque, slot, width, memory):
-    """The memory := this step's contacts and the impulses that the solver left in its blocks. Bodies that are gone must
-    have no contacts in it before."""
+def remember(tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory):
+    """The memory := this step's contacts and the impulses that the solver left in its blocks."""
     for tile in prange(contacts.count.size):
-        remember_tile(np.int64(tile), tile_size, contacts, order, blocks_impulse, blocks_torque, slot, width, memory)
+        remember_tile(np.int64(tile), tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -99,3 +98,14 @@ def summarise(start, count, gap):
         for c in range(start[tile], start[tile] + count[tile]):
             depth = max(depth, -gap[c])
     return total, depth
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def listed(first, number):
+    """The remembered contacts that rows have, in the order of the rows: their places."""
+    places, k = np.empty(number.sum(), np.int64), 0
+    for row in range(number.size):
+        for c in range(first[row], first[row] + number[row]):
+            places[k] = c
+            k += 1
+    return places

@@ -1,6 +1,6 @@
 """A cone problem given by matrices: u = W r + q, contacts in blocks (N, T1, T2).
 
-Offers the same as ``gravel.cpu.solve.block_problem``; vectors have the same layout, so the gradient solvers are the same.
+Fulfils ``gravel.engine.Problem``, as ``gravel.cpu.solve.block_problem`` does; vectors have the same layout.
 """
 
 import functools
@@ -9,7 +9,8 @@ import numpy as np
 from numba import njit
 
 from gravel.cpu.solve.blocks import WIDTH
-from gravel.cpu.solve.cones import Cones, measure, project
+from gravel.cpu.solve.cones import Cones, ConeVectors, project
+from gravel.engine import ALONE
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -37,14 +38,15 @@ def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, pass
             r[3 * c], r[3 * c + 1], r[3 * c + 2] = x, y, z
 
 
-class MatrixProblem:
+class MatrixProblem(ConeVectors):
+    share, real = ALONE, np.dtype(float)
+
     def __init__(self, matrix, q, mu, coulomb):
-        self.matrix, self.q, self.mu, self.coulomb = matrix.tocsr(), q, mu, float(coulomb)
+        self.matrix, self.q, self.mu, self.coulomb = matrix.tocsr(), q, mu, bool(coulomb)
         self.contacts = len(mu)
         self.number = -(-self.contacts // WIDTH)
         self.size = self.number * 3 * WIDTH
         self.r = np.zeros(3 * self.contacts)
-        self.start = np.zeros(self.size)
         self.diagonal = np.stack([self.matrix[3 * c : 3 * c + 3, 3 * c : 3 * c + 3].toarray() for c in range(self.contacts)])
         trace = np.trace(self.diagonal, axis1=1, axis2=2)
         if (trace <= 0).any():
@@ -57,11 +59,13 @@ class MatrixProblem:
 
     def sweep(self, passes):
         w = self.matrix
-        sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, self.coulomb, self.r, passes)
+        sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, float(self.coulomb), self.r, passes)
 
     def measure(self):
-        x, g = self._to_lanes(self.r), self._to_lanes(self.matrix @ self.r + self.q)
-        return measure(self.cones, x, g, self.coulomb, np.empty((self.number + 2, 3)))
+        return self.residual(self._to_lanes(self.r), self._to_lanes(self.matrix @ self.r + self.q))
+
+    def start(self):
+        return self._to_lanes(self.r)
 
     @functools.cached_property
     def cones(self):

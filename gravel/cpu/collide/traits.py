@@ -1,0 +1,65 @@
+"""Traits of a set of bodies: which kinds of shapes there are, whether all that move are balls, and how their sizes differ. They
+decide which kernels a scene needs and which broad phase suits it, and change only when bodies come or go."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gravel.cpu.collide import grid, narrow
+from gravel.shapes import PLANE, SPHERE
+from gravel.state import MOVABLE, SHAPE, STATUS
+
+BINS, PER_OCTAVE, MIDDLE = 2048, 8, 1024  # of bounding radii: bin k holds 2^((k - MIDDLE) / PER_OCTAVE)
+MIXED = 3  # octaves that the largest bodies' radius is above the median, from which on the tree is quicker than the grid
+
+
+class Traits(NamedTuple):
+    kinds: frozenset  # of shapes
+    movers: frozenset  # of shapes of bodies that can move
+    balls: bool  # every body that forces can move is a ball: inertia is a number, arms lie along normals
+    turned: bool  # there are shapes that look different when turned
+    shared: bool  # some shapes have a geometry
+    mixed: bool  # sizes differ so much that the grid's cells would serve few
+
+    @property
+    def family(self):
+        return narrow.family_of(self.kinds, self.movers)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def survey(tag, extent, inverse_mass, geometry, count):
+    """Bits of all kinds and of those that move, whether all that move are balls, whether any has a geometry; ``count`` := bodies by
+    bounding radius."""
+    kinds, movers, balls, shared = 0, 0, True, False
+    for i in range(tag.shape[0]):
+        kind, movable = tag[i, SHAPE], tag[i, STATUS] == MOVABLE
+        kinds |= 1 << kind
+        shared |= geometry[i] >= 0
+        if movable:
+            movers |= 1 << kind
+            even = inverse_mass[i, 1] == inverse_mass[i, 2] and inverse_mass[i, 2] == inverse_mass[i, 3]
+            balls &= kind == SPHERE and even
+        if extent[i, 3] < np.inf:
+            k = np.int64(np.floor(np.log2(max(extent[i, 3], 1e-300)) * PER_OCTAVE)) + MIDDLE
+            count[min(max(k, 0), BINS - 1)] += 1
+    return kinds, movers, balls, shared
+
+
+def traits_of(bodies):
+    """The traits of an engine's rows."""
+    count = np.zeros(BINS, np.int64)
+    kinds, movers, balls, shared = survey(bodies.tag, bodies.extent, bodies.inverse_mass, bodies.geometry, count)
+    kinds, movers = (frozenset(k for k in range(PLANE + 1) if bits >> k & 1) for bits in (kinds, movers))
+    return Traits(kinds, movers, balls, not kinds <= {SPHERE, PLANE}, shared, _are_mixed(count))
+
+
+def _are_mixed(count):
+    """Planes, and a few bodies that are far larger than the rest, count for neither: the grid keeps them out of its cells."""
+    total = int(count.sum())
+    if total <= 10 * grid.HUGE_LIMIT:
+        return False
+    up = np.cumsum(count)
+    median = int(np.searchsorted(up, (total + 1) // 2))
+    largest = int(np.searchsorted(up, total - grid.HUGE_LIMIT))
+    return largest - median >= MIXED * PER_OCTAVE

@@ -1,0 +1,140 @@
+"""The contact table of the CPU engine: contacts out of tiles and blocks, into arrays that users read.
+
+In: contacts tile by tile, and what the step made of them. Out: columns sorted by body_a < body_b and feature. The contacts are
+sorted by counting: each goes to the others of its lower id, and those few are put in order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.contacts import ContactTable
+from gravel.cpu.solve.blocks import COHESION, FRICTION, WIDTH
+from gravel.cpu.threads import INNER, PARALLEL
+
+CHUNK = 4096
+SLIDING = 0.999  # of what friction can bear
+
+
+class Columns(NamedTuple):
+    """What is filled, see ``gravel.contacts.ContactTable``."""
+
+    body_a: np.ndarray
+    body_b: np.ndarray
+    point: np.ndarray
+    normal: np.ndarray
+    gap: np.ndarray
+    impulse: np.ndarray
+    sliding: np.ndarray
+
+
+class Solved(NamedTuple):
+    """What a step has made of its contacts."""
+
+    impulse: np.ndarray  # (c, 3) of the cone problem
+    blow: np.ndarray  # (c, 3) of impacts; empty where nothing bounces
+    slot: np.ndarray  # (c,) place in the blocks
+    rows: np.ndarray  # of the blocks
+    rows_per_block: int
+
+
+@njit(**INNER)
+def comes_before(c, d, contacts, identity):
+    """Of two contacts with the same lower id: whether c is before d in the table."""
+    high_c, high_d = max(identity[contacts.a[c]], identity[contacts.b[c]]), max(identity[contacts.a[d]], identity[contacts.b[d]])
+    return high_c < high_d or (high_c == high_d and contacts.feature[c] < contacts.feature[d])
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def sort_contacts(contacts, identity, key, keys):
+    """Places of the contacts in the order of the table. ``key``: number of each arranged body in the order of ids, below ``keys``."""
+    start = np.zeros(keys + 1, np.int64)
+    for tile in range(contacts.count.size):
+        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+            start[min(key[contacts.a[c]], key[contacts.b[c]]) + 1] += 1
+    for k in range(keys):
+        start[k + 1] += start[k]
+    place = np.empty(start[keys], np.int32)
+    for tile in range(contacts.count.size):
+        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+            k = min(key[contacts.a[c]], key[contacts.b[c]])
+            place[start[k]] = c
+            start[k] += 1
+    return start, place
+
+
+@njit(**INNER)
+def order_chunk(chunk, start, place, contacts, identity):
+    """Put the contacts of each lower id in order; ``start`` holds the ends of their ranges."""
+    for k in range(chunk * CHUNK, min((chunk + 1) * CHUNK, start.size - 1)):
+        first = start[k - 1] if k > 0 else 0
+        for i in range(first + 1, start[k]):
+            c, j = place[i], i
+            while j > first and comes_before(c, place[j - 1], contacts, identity):
+                place[j] = place[j - 1]
+                j -= 1
+            place[j] = c
+
+
+@njit(**INNER)
+def fill_chunk(chunk, place, contacts, identity, reach, solved, columns):
+    normals, arms, gaps, rows, blow, impulses = contacts.normal, contacts.arm, contacts.gap, solved.rows, solved.blow, solved.impulse
+    body_a, body_b, point, normal, gap = columns.body_a, columns.body_b, columns.point, columns.normal, columns.gap
+    impulse, sliding = columns.impulse, columns.sliding
+    for r in range(chunk * CHUNK, min((chunk + 1) * CHUNK, place.size)):
+        c = place[r]
+        a, b = contacts.a[c], contacts.b[c]
+        low, high, sign = identity[a], identity[b], 1.0
+        if low > high:
+            low, high, sign = high, low, -1.0
+        body_a[r], body_b[r], gap[r] = low, high, gaps[c]
+        for k in range(3):
+            point[r, k] = reach[a, k] + float(arms[c, k])
+            normal[r, k] = sign * normals[c, k]
+        if rows.size == 0:
+            continue
+        px, py, pz = float(impulses[c, 0]), float(impulses[c, 1]), float(impulses[c, 2])
+        nx, ny, nz = float(normals[c, 0]), float(normals[c, 1]), float(normals[c, 2])
+        push = px * nx + py * ny + pz * nz
+        at = (solved.slot[c] // WIDTH) * solved.rows_per_block * WIDTH + solved.slot[c] % WIDTH
+        friction, load = float(rows[at + np.int64(FRICTION)]), push + float(rows[at + np.int64(COHESION)])
+        tx, ty, tz = px - push * nx, py - push * ny, pz - push * nz
+        sliding[r] = load > 0.0 and np.sqrt(tx * tx + ty * ty + tz * tz) >= SLIDING * friction * load
+        if blow.size > 0:
+            px, py, pz = px + float(blow[c, 0]), py + float(blow[c, 1]), pz + float(blow[c, 2])
+        impulse[r, 0], impulse[r, 1], impulse[r, 2] = sign * px, sign * py, sign * pz
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def fill_table(start, place, contacts, identity, reach, solved, columns):
+    for chunk in prange((start.size + CHUNK - 1) // CHUNK):
+        order_chunk(np.int64(chunk), start, place, contacts, identity)
+    for chunk in prange((place.size + CHUNK - 1) // CHUNK):
+        fill_chunk(np.int64(chunk), place, contacts, identity, reach, solved, columns)
+
+
+def make_table(contacts, arranged, solved=None):
+    """A ``ContactTable`` of the contacts, with the impulses where there was a step."""
+    identity, n = arranged.id, len(arranged.id)
+    limit = int(identity.max(initial=-1)) + 1
+    if limit <= 4 * n + 1024:
+        key, keys = identity, limit
+    else:  # few of many ids are left
+        key, keys = np.empty(n, np.int64), n
+        key[np.argsort(identity)] = np.arange(n)
+    start, place = sort_contacts(contacts, identity, key, keys)
+    total, none = len(place), np.empty((0, 3), contacts.gap.dtype)
+    if solved is None:
+        solved = Solved(none, none, np.empty(0, np.int32), none[:, 0], 0)
+    columns = Columns(
+        np.empty(total, np.int64),
+        np.empty(total, np.int64),
+        np.empty((total, 3)),
+        np.empty((total, 3)),
+        np.empty(total),
+        np.zeros((total, 3)),
+        np.zeros(total, bool),
+    )
+    fill_table(start, place, contacts, identity, arranged.reach, solved, columns)
+    return ContactTable(*columns)

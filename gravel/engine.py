@@ -1,0 +1,329 @@
+"""What computes: the protocols of an engine and of the cone problem it assembles, and the one place that knows the engines.
+
+Everything above speaks to these protocols only. An engine owns the working state in rows of its own order; bodies go by their
+ids here. Rules and joints go in as plain arrays, tables come out as plain arrays. Describing a scene loads no engine:
+``make_engine`` imports the one that is asked for.
+
+An engine runs the stages of a step in this order (``Simulation.step`` calls them, and nobody else does):
+
+    begin, set_motion, detect, match, bounce, add_forces, measure_joints, set_laws, assemble, (a solver), commit
+
+Nothing of the state that users see changes before ``commit``. Detection alone is ``begin`` and ``detect``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gravel import checks
+
+if TYPE_CHECKING:
+    from gravel.contacts import ContactTable
+    from gravel.joints.rows import JointArrays, JointState
+    from gravel.problem import ConeProblem, MatrixConeProblem
+    from gravel.shapes.geometry import Geometry
+
+DEVICES = ("cpu",)
+BROAD_PHASES = ("auto", "grid", "bvh", "sap", "brute")
+ELLIPSOID_METHODS = ("direct", "method-1", "method-2")
+GROUPS = 32  # collision groups of a scene, one bit each
+
+
+class Margin(NamedTuple):
+    """A contact is kept when its gap is below absolute + share * (sizes of its movable bodies)."""
+
+    absolute: float  # m
+    share: float  # of the bounding radius of a movable body
+
+
+class Rules(NamedTuple):
+    """What holds for all bodies in every step."""
+
+    step: float = 0.0  # h, s
+    midpoint: bool = False  # the step looks at the bodies half a step ahead, which makes it second order
+    gravity: np.ndarray = np.zeros(3)  # m/s2
+    contact_values: np.ndarray = np.zeros((1, 1, 5))  # (materials, materials, 5) in the order of materials.PAIR_FIELDS
+    ignored: np.ndarray = np.zeros((GROUPS, GROUPS), bool)  # pairs of groups that pass through each other
+    margin: Margin = Margin(0.0, 0.0)
+    geometries: Sequence[Geometry] = ()  # that bodies refer to by number
+    ellipsoid_method: str = "direct"
+    coulomb: bool = False  # the De Saxcé term removes the sliding gap of the cone model
+    recovery: float = 0.0  # share of a penetration that a step may take back
+    recovery_speed: float = 0.0  # and the speed at which it may, m/s
+    threshold: float = 0.0  # speed below which nothing bounces, m/s
+
+
+class Driven(NamedTuple):
+    """Bodies that follow a motion, in one step."""
+
+    id: np.ndarray  # (k,)
+    position: np.ndarray  # (k, 3) where the step looks
+    quaternion: np.ndarray  # (k, 4)
+    velocity: np.ndarray  # (k, 6) linear and angular, that takes them on
+    end_position: np.ndarray  # (k, 3) at the end of the step
+    end_quaternion: np.ndarray  # (k, 4)
+
+
+class Detection(NamedTuple):
+    contacts: int
+    penetration: float  # m, the deepest
+    broad_phase: str  # which one found the pairs
+
+
+class Commit(NamedTuple):
+    fault: int  # id of a body that would leave the world or the numbers: then nothing was changed; -1: the step is taken
+    energy: float  # J, kinetic
+    violation: float  # m, largest error of what a joint holds
+
+
+Lap = Callable[[str], None]  # a stopwatch: takes down the seconds since its last call under the name of a stage
+
+
+def no_lap(stage: str) -> None:
+    """A stopwatch for those who do not look."""
+
+
+class Share(Protocol):
+    """What a problem has in common with those of other processes. One process: ``ALONE``."""
+
+    alone: bool
+
+    def velocities(self, velocity: Any) -> None:
+        """Changes of the velocities of shared bodies are added up; all who hold a body get the result."""
+
+    def total(self, *numbers: float) -> tuple[float, ...]:
+        """Sums over all processes."""
+
+    def largest(self, *numbers: float) -> tuple[float, ...]:
+        """Maxima over all processes."""
+
+
+class Alone:
+    """The share of a single process: nothing to add, nobody to tell."""
+
+    alone = True
+
+    def velocities(self, velocity: Any) -> None:
+        pass
+
+    def total(self, *numbers: float) -> tuple[float, ...]:
+        return numbers
+
+    def largest(self, *numbers: float) -> tuple[float, ...]:
+        return numbers
+
+
+ALONE = Alone()
+
+
+class Problem(Protocol):
+    """A cone problem as solvers see it: impulses x, gradient g = N x + r = D^T v + b, cones K. Vectors are the engine's own
+    (``start`` makes one, ``blank`` another of its kind) and go only through these methods. Sums, maxima and velocities are those
+    of all processes (``share``)."""
+
+    contacts: int
+    coulomb: bool
+    share: Share
+
+    # --- sweeps: impulses and velocities change in place
+    def begin(self) -> None:
+        """Velocities take the starting impulses in, once."""
+
+    def sweep(self, passes: int) -> None:
+        """Gauss-Seidel: every row in turn takes the impulse that is best for it alone."""
+
+    def measure(self) -> tuple[float, float]:
+        """(largest, root mean square) residual of impulses and velocities as they stand, m/s."""
+
+    # --- vectors
+    def start(self) -> Any:
+        """A new vector: the starting impulses."""
+
+    def blank(self) -> Any:
+        """A new vector of zeros."""
+
+    def gradient(self, x: Any, out: Any) -> None:
+        """out := N x + r"""
+
+    def step_and_project(self, y: Any, g: Any, step: float, relaxation: float, out: Any) -> tuple[float, float]:
+        """out := relaxation P(y - step eta (g + slip n)) + (1 - relaxation) y; returns (|d|^2, g . d) of d = out - y in the metric of
+        the steps eta. ``slip``: the De Saxcé terms as ``renew_slip`` found them last."""
+
+    def residual(self, x: Any, g: Any) -> tuple[float, float]:
+        """(largest, root mean square) residual of x, whose gradient is g, m/s."""
+
+    def renew_slip(self, g: Any) -> None:
+        """De Saxcé terms mu |u_t| from the gradient, in Coulomb mode."""
+
+    def dot(self, a: Any, b: Any, c: Any, d: Any) -> float:
+        """(a - b) . (c - d)"""
+
+    def extrapolate(self, x: Any, old: Any, beta: float, out: Any) -> None:
+        """out := x + beta (x - old)"""
+
+    def copy(self, x: Any, out: Any) -> None:
+        """out := x"""
+
+    def finish(self, x: Any) -> None:
+        """x becomes the impulses, and the velocities follow."""
+
+
+class Engine(Protocol):
+    """What ``Simulation`` needs of an engine."""
+
+    # --- bodies
+    def add(self, block: Mapping[str, np.ndarray]) -> None:
+        """New bodies: fields by name (``state.FIELDS``), ``id`` among them."""
+
+    def remove(self, ids: np.ndarray) -> None:
+        """Take bodies out; their rows serve others. Ids that are gone already are passed over."""
+
+    def ids(self) -> np.ndarray:
+        """(n,) ids of the bodies that are there, in the order of the engine's rows."""
+
+    def field(self, name: str) -> np.ndarray:
+        """(n, ...) a field in that order; to be read, and only until the engine is called again."""
+
+    def pick(self, name: str, ids: Sequence[int]) -> np.ndarray:
+        """(k, ...) a field of some bodies; of those that are gone, what the field says (``state.Field.gone``)."""
+
+    def set_field(self, name: str, columns: slice, values: np.ndarray) -> None:
+        """Columns of a field, in that order."""
+
+    # --- what holds
+    def set_rules(self, rules: Rules) -> None: ...
+
+    def set_joints(self, joints: JointArrays | None) -> None:
+        """The joints from here on, with what they carry over from the last step."""
+
+    def exclude(self, pairs: np.ndarray) -> None:
+        """(p, 2) ids of bodies that may not touch."""
+
+    # --- the step
+    def begin(self) -> None:
+        """The bodies as the step sees them: as they are, or half a step ahead (Moreau's midpoint rule)."""
+
+    def set_motion(self, driven: Driven) -> None:
+        """Bodies with a motion: where they are in this step, how fast, and where they end."""
+
+    def detect(self, lap: Lap = no_lap) -> Detection:
+        """Bounds, order, broad phase, narrow phase; the stopwatch is told of each."""
+
+    def match(self, warm: bool) -> None:
+        """Contacts find the impulses they had in the last step."""
+
+    def bounce(self) -> int:
+        """Impacts with restitution; returns how many."""
+
+    def add_forces(self) -> None:
+        """Free velocities: gravity, forces, torques."""
+
+    def measure_joints(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gauges of the joint rows where the step looks: (value, rate), scaled."""
+
+    def set_laws(self, row: int, values: Mapping[str, float]) -> None:
+        """New numbers for the law of a joint row: a motor was replaced, or is a function."""
+
+    def assemble(self, warm: bool) -> Problem:
+        """Contacts and joints as one cone problem."""
+
+    def commit(self, world: np.ndarray) -> Commit:
+        """Take the step, unless a body would leave the world (2, 3)."""
+
+    # --- joints before and after steps
+    def close_joints(self) -> None:
+        """One step of Newton's method that moves the bodies towards closed joints."""
+
+    def align_joints(self, joints: np.ndarray) -> None:
+        """Velocities that some joints (a mask) do not allow are taken out."""
+
+    def break_joints(self, joints: np.ndarray) -> None:
+        """These joints (ids) hold no more."""
+
+    def joint_state(self) -> JointState:
+        """Coordinates, reactions and violations as they are now."""
+
+    # --- out
+    def contacts(self) -> ContactTable:
+        """The contacts of the last detection, with the impulses that the step gave them."""
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """What beside fields, rules and joints a bitwise continuation needs."""
+
+    def restore(self, memory: Mapping[str, np.ndarray]) -> None: ...
+
+    def warm_up(self) -> bool:
+        """Prepare what the first step needs; True if that takes a while (kernels are being compiled)."""
+
+    def cast_rays(self, origins: np.ndarray, directions: np.ndarray, reach: float) -> tuple[np.ndarray, ...]:
+        """What rays hit first, the columns of ``queries.RayHits``; directions have length one."""
+
+    def bounding_boxes(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n, 3) lower and upper corners of the bodies' boxes, in the order of ``ids``; planes are endless."""
+
+    # --- detection box by box
+    def refill(self, block: Mapping[str, np.ndarray]) -> None:
+        """Other bodies instead of all."""
+
+    def split(self, positions: np.ndarray, radii: np.ndarray, bodies: np.ndarray, axis: int, at: float) -> tuple[np.ndarray, np.ndarray]:
+        """Those of some bodies that reach below ``at`` along an axis, and those that reach above it."""
+
+    def find_pairs_within(self, budget: Callable[[int, int], bool]) -> bool:
+        """Candidate pairs, if ``budget(pairs, room for them)`` allows as many."""
+
+    def count_contacts_in(self, low: np.ndarray, high: np.ndarray) -> int:
+        """How many of the contacts of those pairs belong to a box of space."""
+
+    def contacts_in(self, low: np.ndarray, high: np.ndarray) -> ContactTable:
+        """Those contacts."""
+
+
+def make_engine(device: str = "cpu", precision: str = "single", broad_phase: str = "auto", threads: int | None = None) -> Engine:
+    """The engine for a device; its settings are checked here."""
+    checks.choice("device", device, DEVICES)
+    checks.choice("precision", precision, ("single", "double"))
+    checks.choice("broad_phase", broad_phase, BROAD_PHASES)
+    threads = checked_threads(threads)
+    from gravel.cpu.engine import CpuEngine
+
+    return CpuEngine(np.float32 if precision == "single" else np.float64, broad_phase, threads)
+
+
+def make_problem(problem: ConeProblem, coulomb: bool):
+    """The engine's form of a problem given by arrays."""
+    from gravel.cpu.solve.contact_arrays import block_problem_from_arrays
+
+    return block_problem_from_arrays(problem, coulomb)
+
+
+def make_matrix_problem(problem: MatrixConeProblem, coulomb: bool):
+    """The engine's form of a problem given by matrices."""
+    from gravel.cpu.solve.matrix_problem import MatrixProblem
+
+    return MatrixProblem(problem.W, problem.q, problem.mu, coulomb)
+
+
+def largest_thread_count() -> int:
+    """How many threads an engine may use: what NUMBA_NUM_THREADS allows, else the cores of this process."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or cores
+
+
+def threading_layer() -> str:
+    """What runs the threads of the CPU engine."""
+    from gravel.cpu.threads import layer
+
+    return layer()
+
+
+def checked_threads(n: int | None) -> int:
+    """A number of threads as users give it; None: all."""
+    most = largest_thread_count()
+    n = most if n is None else checks.count("threads", n, minimum=1)
+    if n > most:
+        raise ValueError(f"threads must be at most {most} on this machine, not {n}")
+    return n
