@@ -6,10 +6,13 @@ corner of what their two cubes share, so nothing is counted twice and nothing is
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks, shapes
+from gravel.contacts import ContactTable
 from gravel.engine import Margin, Rules, make_engine
 from gravel.scene import unit_quaternions
 from gravel.state import MOVABLE
@@ -18,7 +21,14 @@ BODY_BYTES, CONTACT_BYTES, PAIR_BYTES = 700, 80, 8  # that detection holds of ea
 MOST_BODIES = 100_000  # in a box: more make it no quicker
 
 
-def count_contacts(shapes, positions, quaternions=None, margin=0.0, memory=2.0, threads=None):
+def count_contacts(
+    shapes,
+    positions: ArrayLike,
+    quaternions: ArrayLike | None = None,
+    margin: float = 0.0,
+    memory: float = 2.0,
+    threads: int | None = None,
+) -> int:
     """How many contacts N bodies of one kind of shape have: what ``find_contacts`` would list, without the list.
 
     ``memory``: GB for what is found in one box of space, beside the arguments and some 20 bytes for each body. The smaller
@@ -30,7 +40,14 @@ def count_contacts(shapes, positions, quaternions=None, margin=0.0, memory=2.0, 
     return total
 
 
-def contact_batches(shapes, positions, quaternions=None, margin=0.0, memory=2.0, threads=None):
+def contact_batches(
+    shapes,
+    positions: ArrayLike,
+    quaternions: ArrayLike | None = None,
+    margin: float = 0.0,
+    memory: float = 2.0,
+    threads: int | None = None,
+) -> Iterator[ContactTable]:
     """The contacts that ``find_contacts`` would list, as an iterator over tables of some of them; each contact is in one."""
     return _tables(_Work(shapes, positions, quaternions, margin, memory, threads))
 

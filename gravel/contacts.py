@@ -1,6 +1,7 @@
 """The contact table: what users see of contacts, as arrays, one row each. Engines fill it."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class ContactTable:
     def __len__(self) -> int:
         return len(self.body_a)
 
-    def __getitem__(self, rows) -> "ContactTable":
+    def __getitem__(self, rows: Any) -> "ContactTable":
         """The same table with some of the rows: an index array, a mask or a slice."""
         return ContactTable(*(getattr(self, f.name)[rows] for f in fields(self)))
 

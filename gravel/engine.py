@@ -117,7 +117,7 @@ class Alone:
         return numbers
 
 
-ALONE = Alone()
+ALONE: Share = Alone()
 
 
 class Problem(Protocol):
@@ -176,7 +176,7 @@ class Engine(Protocol):
     """What ``Simulation`` needs of an engine."""
 
     # --- bodies
-    def add(self, block: Mapping[str, np.ndarray]) -> None:
+    def add(self, block: Mapping[str, Any]) -> None:
         """New bodies: fields by name (``state.FIELDS``), ``id`` among them."""
 
     def remove(self, ids: np.ndarray) -> None:
@@ -241,7 +241,7 @@ class Engine(Protocol):
     def align_joints(self, joints: np.ndarray) -> None:
         """Velocities that some joints (a mask) do not allow are taken out."""
 
-    def break_joints(self, joints: np.ndarray) -> None:
+    def break_joints(self, joints: Sequence[int] | np.ndarray) -> None:
         """These joints (ids) hold no more."""
 
     def joint_state(self) -> JointState:
@@ -266,7 +266,7 @@ class Engine(Protocol):
         """(n, 3) lower and upper corners of the bodies' boxes, in the order of ``ids``; planes are endless."""
 
     # --- detection box by box
-    def refill(self, block: Mapping[str, np.ndarray]) -> None:
+    def refill(self, block: Mapping[str, Any]) -> None:
         """Other bodies instead of all."""
 
     def split(self, positions: np.ndarray, radii: np.ndarray, bodies: np.ndarray, axis: int, at: float) -> tuple[np.ndarray, np.ndarray]:
@@ -293,14 +293,14 @@ def make_engine(device: str = "cpu", precision: str = "single", broad_phase: str
     return CpuEngine(np.float32 if precision == "single" else np.float64, broad_phase, threads)
 
 
-def make_problem(problem: ConeProblem, coulomb: bool):
+def make_problem(problem: ConeProblem, coulomb: bool) -> Problem:
     """The engine's form of a problem given by arrays."""
     from gravel.cpu.solve.contact_arrays import block_problem_from_arrays
 
     return block_problem_from_arrays(problem, coulomb)
 
 
-def make_matrix_problem(problem: MatrixConeProblem, coulomb: bool):
+def make_matrix_problem(problem: MatrixConeProblem, coulomb: bool) -> Problem:
     """The engine's form of a problem given by matrices."""
     from gravel.cpu.solve.matrix_problem import MatrixProblem
 

@@ -21,9 +21,9 @@ class Solution:
     residual_rms: float
     iterations: int
     converged: bool
-    history: list  # residual after each iteration, if asked for
-    body_velocities: np.ndarray = None  # (bodies, 6), of problems between bodies
-    joint_impulses: np.ndarray = None  # (m,), of problems with joint rows
+    history: list[float]  # residual after each iteration, if asked for
+    body_velocities: np.ndarray | None = None  # (bodies, 6), of problems between bodies
+    joint_impulses: np.ndarray | None = None  # (m,), of problems with joint rows
 
 
 class ConeProblem:

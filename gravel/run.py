@@ -1,14 +1,20 @@
 """The run: many steps, with files, a progress bar and observers around them."""
 
 import math
+import os
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from gravel import checks
 from gravel.io.checkpoint import save as save_checkpoint
 from gravel.io.vtkhdf import ResultWriter, check_writable
+
+if TYPE_CHECKING:
+    from gravel.simulation import Simulation
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,16 @@ class RunReport:
     interrupted: bool  # stopped by Ctrl-C
 
 
-def run(simulation, until, save=None, every=None, progress=False, observers=(), checkpoint=None, checkpoint_every=None):
+def run(
+    simulation: "Simulation",
+    until: float,
+    save: str | os.PathLike | None = None,
+    every: float | None = None,
+    progress: bool = False,
+    observers: Iterable = (),
+    checkpoint: str | os.PathLike | None = None,
+    checkpoint_every: float | None = None,
+) -> RunReport:
     """Step ``simulation`` until the time ``until``, s.
 
     ``save``: a VTKHDF file, a frame every ``every`` s (default: 50 frames). ``observers``: functions of the simulation,
@@ -38,7 +53,7 @@ def run(simulation, until, save=None, every=None, progress=False, observers=(), 
     if until <= simulation.time:
         raise ValueError(f"until must be later than the present time {simulation.time:g} s, not {until:g}")
     every = (until - simulation.time) / 50 if every is None else checks.number("every", every, above=0.0)
-    calls = [_Periodic(*_observer(o), simulation) for o in observers]
+    calls = [_Periodic(function, seconds, simulation) for function, seconds in map(_observer, observers)]
     writer = None
     if checkpoint is not None:
         check_writable(checkpoint)
@@ -126,7 +141,7 @@ class _Periodic:
         return self.last_step == simulation.steps
 
 
-def _observer(given):
+def _observer(given) -> tuple[Callable, float]:
     function, seconds = given if isinstance(given, tuple) else (given, 0.0)
     if not callable(function):
         raise TypeError(f"observers must hold functions or (function, seconds) pairs, not {given!r}")

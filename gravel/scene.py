@@ -4,13 +4,15 @@ Everything is checked here, before the first number is stored: a refused call le
 """
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks, materials, shapes
 from gravel.engine import GROUPS
 from gravel.joints.mechanism import Mechanism
-from gravel.queries import bodies_in_box, cast_rays, engine_of
+from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
 from gravel.shapes.geometry import Geometries
 from gravel.state import ANGULAR, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, Bodies
@@ -26,21 +28,21 @@ class Scene:
     >>> grains = scene.add_bodies(Sphere(0.05), positions=[[0, 0, 0.05], [0, 0, 0.15]])
     """
 
-    def __init__(self, gravity=(0.0, 0.0, -9.81)):
+    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81)):
         self.gravity = checks.array("gravity", gravity, (3,))
         self.bodies = Bodies()
         self.geometries = Geometries()
-        self.materials = []
-        self.pairs = {}  # (i, j), i <= j -> explicit contact values
-        self.motions = {}  # body -> motion
-        self.forces = {}  # body -> (force, torque), world frame
+        self.materials: list[materials.Material] = []
+        self.pairs: dict[tuple[int, int], dict] = {}  # (i, j), i <= j -> explicit contact values
+        self.motions: dict[int, Any] = {}  # body -> motion
+        self.forces: dict[int, tuple] = {}  # body -> (force, torque), world frame
         self.ignored = np.zeros((GROUPS, GROUPS), bool)
         self.mechanism = Mechanism()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.bodies.count
 
-    def add_body(self, shape, position=None, material=None, **options):
+    def add_body(self, shape, position: ArrayLike | None = None, material: materials.Material | None = None, **options) -> int:
         """Add one body and return its id. Options as for ``add_bodies``, in their singular form:
         ``quaternion``, ``velocity``, ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``."""
         _check_shape(shape)
@@ -55,31 +57,31 @@ class Scene:
             "mass": "masses",
             "inertia": "inertias",
         }
-        bulk = {}
+        bulk: dict[str, Any] = {}
         for name, value in options.items():
             if name in one:
                 bulk[one[name]] = None if value is None else [value]
             else:
                 checks.choice("option of add_body", name, (*one, "fixed", "group", "motion"))
                 bulk[name] = value
-        position = checks.array("position", position, (3,))
-        return int(self.add_bodies(shape, position[None], material, **bulk)[0])
+        place = checks.array("position", position, (3,))
+        return int(self.add_bodies(shape, place[None], material, **bulk)[0])
 
     def add_bodies(
         self,
         shape,
-        positions,
-        material=None,
+        positions: ArrayLike,
+        material: materials.Material | None = None,
         *,
-        quaternions=None,
-        velocities=None,
-        angular_velocities=None,
-        masses=None,
-        inertias=None,
-        fixed=False,
-        group=0,
+        quaternions: ArrayLike | None = None,
+        velocities: ArrayLike | None = None,
+        angular_velocities: ArrayLike | None = None,
+        masses: ArrayLike | None = None,
+        inertias: ArrayLike | None = None,
+        fixed: bool = False,
+        group: int = 0,
         motion=None,
-    ):
+    ) -> np.ndarray:
         """Add N bodies of one kind of shape and return their ids (N,).
 
         ``positions`` (N, 3) m and ``quaternions`` (N, 4) w x y z place the coordinates in which the shape is given; a body
@@ -110,7 +112,7 @@ class Scene:
             self.motions.update((int(i), motion) for i in ids)
         return ids
 
-    def material_index(self, material):
+    def material_index(self, material: materials.Material) -> int:
         """The number of a material in this scene; a new one is added."""
         if not isinstance(material, materials.Material):
             raise TypeError(f"material must be a Material, not {material!r}")
@@ -118,7 +120,7 @@ class Scene:
             self.materials.append(material)
         return self.materials.index(material)
 
-    def set_pair(self, material_a, material_b, **values):
+    def set_pair(self, material_a: materials.Material, material_b: materials.Material, **values: float) -> None:
         """Give the contact values of one pair of materials (friction, restitution, rolling_friction,
         spinning_friction, cohesion) instead of the mixing rule's."""
         for material in (material_a, material_b):
@@ -130,13 +132,13 @@ class Scene:
         i, j = sorted((self.material_index(material_a), self.material_index(material_b)))
         self.pairs.setdefault((i, j), {}).update(values)
 
-    def ignore(self, group_a, group_b):
+    def ignore(self, group_a: int, group_b: int) -> None:
         """Bodies of group a and of group b pass through each other (a group may ignore itself)."""
         for name, group in (("group_a", group_a), ("group_b", group_b)):
             _check_group(name, group)
         self.ignored[group_a, group_b] = self.ignored[group_b, group_a] = True
 
-    def ignore_pair(self, body_a, body_b):
+    def ignore_pair(self, body_a: int, body_b: int) -> None:
         """Two bodies pass through each other."""
         for name, body in (("body_a", body_a), ("body_b", body_b)):
             if checks.count(name, body) >= len(self):
@@ -145,14 +147,14 @@ class Scene:
             raise ValueError(f"body_a and body_b must be two bodies, but both are {body_a}")
         self.mechanism.apart.append((int(body_a), int(body_b), -1))
 
-    def set_force(self, body, force=(0.0, 0.0, 0.0), torque=(0.0, 0.0, 0.0)):
+    def set_force(self, body: int, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
         """A constant force (N) at the centre of mass and torque (N m), world frame, on one body."""
         self._check_body(body)
         if self.bodies.status[int(body)] != MOVABLE:
             raise ValueError(f"body must be one that forces can move; {body} is fixed or follows a motion")
         self.forces[int(body)] = (checks.array("force", force, (3,)), checks.array("torque", torque, (3,)))
 
-    def add_joint(self, joint, assemble=False):
+    def add_joint(self, joint, assemble: bool = False) -> int:
         """Join two bodies, or a body and the world, where they lie; returns the joint's id.
 
         >>> hinge = scene.add_joint(Revolute(None, door, point=(0, 0, 1), axis=(0, 0, 1)))
@@ -160,11 +162,11 @@ class Scene:
         Points and axes that do not meet are refused, unless ``assemble``: then the simulation moves the bodies until they do."""
         return self.mechanism.add(joint, self.bodies, assemble)
 
-    def cast_rays(self, origins, directions, reach=math.inf):
+    def cast_rays(self, origins: ArrayLike, directions: ArrayLike, reach: float = math.inf) -> RayHits:
         """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
         return cast_rays(engine_of(self.bodies, self.geometries), origins, directions, reach)
 
-    def bodies_in_box(self, low, high):
+    def bodies_in_box(self, low: ArrayLike, high: ArrayLike) -> np.ndarray:
         """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
         return bodies_in_box(engine_of(self.bodies, self.geometries), low, high)
 

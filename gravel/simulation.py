@@ -6,9 +6,12 @@ the one place that knows their order. ``run`` repeats it and calls observers aro
 
 import hashlib
 import math
+import os
 import time as clock_module
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +28,9 @@ from gravel.scene import Scene, body_block
 from gravel.shapes.geometry import Geometries
 from gravel.solvers import GaussSeidel, Solver
 from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED, STATUS, Views
+
+if TYPE_CHECKING:
+    from gravel.run import RunReport
 
 PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf}
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
@@ -546,20 +552,29 @@ class Simulation:
             self.motion_starts[int(body)] = (self.positions[body].copy(), self.quaternions[body].copy(), self.time)
 
     # --- the run
-    def run(self, until, save=None, every=None, progress=False, observers=(), checkpoint=None, checkpoint_every=None):
+    def run(
+        self,
+        until: float,
+        save: str | os.PathLike | None = None,
+        every: float | None = None,
+        progress: bool = False,
+        observers: Iterable = (),
+        checkpoint: str | os.PathLike | None = None,
+        checkpoint_every: float | None = None,
+    ) -> "RunReport":
         """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.run``."""
         from gravel.run import run
 
         return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Write a checkpoint, from which ``Simulation.load`` continues bit for bit."""
         from gravel.io.checkpoint import save
 
         save(self, path)
 
     @staticmethod
-    def load(path, threads=None, motions=None, laws=None):
+    def load(path: str | os.PathLike, threads: int | None = None, motions: dict | None = None, laws: dict | None = None) -> "Simulation":
         """The simulation that a checkpoint holds; see ``gravel.io.checkpoint.load``."""
         from gravel.io.checkpoint import load
 

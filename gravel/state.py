@@ -11,7 +11,7 @@ origin keeps its exact place; ``real`` is the precision of the simulation.
 import math
 import weakref
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Bodies:
         self._store = {field.name: empty_field(field, 0, self.real) for field in FIELDS}
         self._refresh()
 
-    def append(self, block: Mapping[str, np.ndarray]) -> np.ndarray:
+    def append(self, block: Mapping[str, Any]) -> np.ndarray:
         """Add the rows of ``block`` (name -> array of n rows, or of one for all; fields that are not given are fresh); returns their
         places."""
         first, last = self.count, self.count + len(block["position"])
@@ -169,19 +169,14 @@ class Views:
 
     def renew(self) -> None:
         """The engine's state has changed: arrays that are still held show it."""
-        for name, array in self._lent.items():
-            self._held[name] = weakref.ref(array)
+        self._held.update({name: weakref.ref(array) for name, array in self._lent.items()})
         self._lent.clear()
-        array = None
-        for name, held in list(self._held.items()):
-            array = held()
-            if array is None:
-                del self._held[name]
-            else:
-                field, columns = self.LENT[name]
-                if len(self.engine.ids()) < len(array):
-                    array[:] = FIELD[field].gone
-                array[self.engine.ids()] = self.engine.field(field)[:, columns]
+        self._held = {name: held for name, held in self._held.items() if held() is not None}
+        for name, array in self._living():
+            field, columns = self.LENT[name]
+            if len(self.engine.ids()) < len(array):
+                array[:] = FIELD[field].gone
+            array[self.engine.ids()] = self.engine.field(field)[:, columns]
 
     def end(self, count: int) -> None:
         """There will be so many ids: arrays lent so far are taken back for good."""

@@ -155,12 +155,9 @@ def apart(n, spacing):
     return spacing * np.stack(np.unravel_index(np.arange(n), (side, side, side)), axis=-1).astype(float)
 
 
-DEVICE = ["cpu"]  # on which the tests that use these oracles run: the fixture ``device`` sets it
-
-
 def detect_scene(scene, margin=0.0, ellipsoid_method="direct", broad_phase="grid"):
     """All contacts of a scene's bodies as they are placed, as a ContactTable."""
-    return detection.detect_scene(scene, margin, ellipsoid_method, broad_phase, device=DEVICE[0]).contacts()
+    return detection.detect_scene(scene, margin, ellipsoid_method, broad_phase).contacts()
 
 
 def detect_pairs(a, b, margin, ellipsoid_method="direct"):

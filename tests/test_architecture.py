@@ -1,58 +1,132 @@
-"""Imports point one way; the examples run; README's Python runs."""
+"""Imports point one way, and every room is known; engines keep to the protocol; the examples run; README's Python runs."""
 
 import ast
+import inspect
 import pathlib
 import re
 import runpy
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 
+from gravel import engine as protocol
+from gravel.engine import DEVICES, make_engine
+from gravel.problem import ConeProblem
+
 ROOT = pathlib.Path(__file__).parents[1]
-PLAIN = {"checks", "shapes", "geometry", "materials", "motion", "rotations", "state"}
+PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints"}  # descriptions
+ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
+USER = PLAIN | {"contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches", "simulation", "run", "io"}
 ALLOWED = {
     "checks": set(),
     "rotations": set(),
     "state": set(),
-    "shapes": {"checks"},
-    "geometry": set(),
-    "polyhedra": {"checks", "shapes", "geometry", "rotations"},
-    "decompose": set(),
-    "surfaces": {"checks", "shapes", "geometry", "polyhedra", "rotations"},
-    "compounds": {"checks", "shapes", "geometry", "decompose", "polyhedra", "surfaces", "rotations"},
+    "contacts": set(),
+    "formulas": set(),
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
-    "drives": {"checks"},
-    "joints": {"checks", "drives"},
-    "anchoring": {"joints", "rotations", "state"},
-    "mechanism": {"anchoring", "checks", "drives", "joints", "rotations", "state", "cpu"},
-    "queries": {"checks", "geometry", "rotations", "shapes", "state", "cpu"},
-    "scene": PLAIN | {"queries", "mechanism"},
-    "cpu": {"shapes", "geometry", "joints", "rotations", "state", "cpu"},
-    "solvers": {"checks", "cpu"},
-    "problem": {"checks", "cpu"},
-    "contacts": PLAIN | {"scene", "cpu"},
-    "batches": {"checks", "shapes", "geometry", "state", "scene", "contacts", "cpu"},
-    "simulation": PLAIN | {"queries", "joints", "mechanism", "scene", "cpu", "solvers", "contacts", "run", "io"},
+    "shapes": {"checks", "rotations", "shapes"},
+    "joints": {"checks", "rotations", "state", "joints"},
+    "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
+    "cpu": ENGINE_ROOM | {"cpu"},
+    "gpu": ENGINE_ROOM | {"gpu"},
+    "mpi": PLAIN | {"engine", "scene", "mpi"},
+    "queries": {"checks", "engine", "rotations", "shapes", "state"},
+    "scene": PLAIN | {"engine", "queries"},
+    "solvers": {"checks", "engine"},
+    "problem": {"checks", "engine"},
+    "detection": PLAIN | {"contacts", "engine", "scene"},
+    "batches": PLAIN | {"contacts", "engine", "scene"},
+    "simulation": PLAIN | {"contacts", "engine", "queries", "scene", "solvers", "run", "io"},
     "run": {"checks", "io"},
-    "io": PLAIN | {"polyhedra", "surfaces", "compounds", "drives", "joints", "scene", "cpu", "problem", "solvers", "simulation", "io"},
+    "io": PLAIN | {"scene", "problem", "solvers", "simulation", "io"},
+    "view": {"checks", "rotations", "shapes", "io", "view"},
+    "scenes": USER | {"scenes"},
+    "bench": USER | {"scenes", "bench", "cpu", "cli"},
+    "robot_trial": USER,
+    "cli": USER | {"scenes", "bench", "view", "robot_trial", "__version__"},
+    "__main__": {"cli"},
+    "__init__": USER,
 }
+PUBLIC = {"cpu/ahead.py"}  # compiles what a small simulation needs, so it makes one
 
 
 def imports_of(path):
-    """Rooms of gravel that a file imports at its top level."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Rooms of gravel that a file imports, anywhere but for the eyes of type checkers only."""
+    tree = ast.parse(path.read_text())
+    for node in list(ast.walk(tree)):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "gravel":
             parts = node.module.split(".")
             yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("gravel."))
+
+
+def files_by_room():
+    for path in sorted((ROOT / "gravel").rglob("*.py")):
+        name = path.relative_to(ROOT / "gravel")
+        if name.as_posix() not in PUBLIC:
+            yield name.parts[0].removesuffix(".py"), path
+
+
+def test_every_room_is_known():
+    assert {room for room, _ in files_by_room()} <= set(ALLOWED)
 
 
 def test_arrows_point_one_way():
     wrong = []
-    for path in (ROOT / "gravel").rglob("*.py"):
-        room = path.relative_to(ROOT / "gravel").parts[0].removesuffix(".py")
-        if room in ALLOWED and path.name != "ahead.py":  # compiles what a small simulation needs, so it makes one
-            wrong += [f"{path.name} imports gravel.{name}" for name in imports_of(path) if name not in ALLOWED[room]]
+    for room, path in files_by_room():
+        wrong += [f"{path.relative_to(ROOT)} imports gravel.{name}" for name in imports_of(path) if name not in ALLOWED[room]]
     assert wrong == []
+
+
+def test_nothing_but_the_engine_module_and_the_benches_knows_an_engine():
+    knowing = {room for room, path in files_by_room() if {"cpu", "gpu"} & set(imports_of(path))}
+    assert knowing <= {"engine", "bench", "cpu", "gpu"}
+
+
+def test_describing_a_scene_loads_no_engine():
+    script = """
+import sys
+import gravel as gv
+scene = gv.Scene()
+scene.add_body(gv.Plane(), fixed=True)
+door = scene.add_body(gv.Box((1, 1, 1)), (0, 0, 2))
+scene.add_joint(gv.Revolute(None, door, point=(1, 0, 2), motor=gv.SpeedMotor(1.0)))
+scene.add_bodies(gv.ConvexHull([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]), [(0, 0, 5)])
+print([name for name in sys.modules if name.split(".")[0] in ("numba", "warp") or name.startswith(("gravel.cpu", "gravel.gpu"))])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def members_of(kind):
+    """Methods that a protocol asks for, with the names of their parameters."""
+    methods = ((name, value) for name, value in vars(kind).items() if inspect.isfunction(value) and not name.startswith("_"))
+    return {name: list(inspect.signature(value).parameters) for name, value in methods}
+
+
+def assert_fulfils(thing, kind):
+    for name, parameters in members_of(kind).items():
+        assert list(inspect.signature(getattr(type(thing), name)).parameters) == parameters, name
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_engines_keep_to_the_protocol(device):
+    assert_fulfils(make_engine(device), protocol.Engine)
+
+
+def test_problems_and_shares_keep_to_their_protocols():
+    one, origin = np.eye(3), [(0, 0, 0)]
+    arrays = ConeProblem([0], [1], [(0, 0, 1)], origin, origin, [0.5], [0, 1], [one, one], np.zeros((2, 6)))
+    for problem in (arrays, ConeProblem.from_matrices(one, np.zeros(3), [0.5])):
+        assert_fulfils(problem.prepare("cone"), protocol.Problem)
+    assert_fulfils(protocol.ALONE, protocol.Share)
 
 
 @pytest.mark.parametrize("example", sorted(p.name for p in (ROOT / "examples").glob("*.py")))

@@ -18,7 +18,7 @@ from gravel.cpu.solve import assemble, impacts, match, tiles
 from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
 from gravel.cpu.solve.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
 from gravel.cpu.threads import use_threads
-from gravel.engine import ALONE, ELLIPSOID_METHODS, Commit, Detection, Margin, Rules, no_lap
+from gravel.engine import ALONE, ELLIPSOID_METHODS, Commit, Detection, Margin, Rules, Share, no_lap
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
 from gravel.state import ANGULAR, FIELD, LINEAR
@@ -62,7 +62,7 @@ def make_rules(rules, library):
 
 
 class CpuEngine:
-    share = ALONE
+    share: Share = ALONE
 
     def __init__(self, real, broad_phase, threads):
         self.real, self.threads = np.dtype(real), threads

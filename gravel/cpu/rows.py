@@ -58,8 +58,10 @@ class Rows(Bodies):
     def rows_of(self, ids):
         """Rows of bodies by their ids; -1 for those that are gone."""
         ids = np.asarray(ids, np.int64)
+        rows = np.full(ids.shape, -1, np.int64)
         known = (ids >= 0) & (ids < len(self.row_of_id))
-        return np.where(known, self.row_of_id[np.where(known, ids, 0)], -1) if len(self.row_of_id) else np.full(ids.shape, -1)
+        rows[known] = self.row_of_id[ids[known]]
+        return rows
 
     def add(self, block):
         rows, ids = self.append(block), np.asarray(block["id"])

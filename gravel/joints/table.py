@@ -1,6 +1,7 @@
 """The joint table: what users see of joints, as arrays, one row each."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class JointTable:
     def __len__(self) -> int:
         return len(self.slide)
 
-    def __getitem__(self, joints) -> "JointTable":
+    def __getitem__(self, joints: Any) -> "JointTable":
         """The same table with some of the rows: an id, an index array, a mask or a slice."""
         return JointTable(*(getattr(self, f.name)[joints] for f in fields(self)))
 

@@ -7,6 +7,7 @@ their centre of mass and principal axes lie in the coordinates in which they wer
 """
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +20,11 @@ SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE, BOX, HULL, COMPOUND, MESH, PLANE = r
 class Simple:
     """A shape that its sizes describe, with its centre of mass at the origin and its principal axes along x, y and z."""
 
+    KIND: ClassVar[int]
+    count: Any  # how many bodies it has sizes for; None: one size for any number
+    take: Any  # the same shape with the sizes of some of its bodies
+    bounding_radii: Any  # (n,) m
+    rows: Any  # (n, 3) the sizes
     mass_frame = None
 
     def geometry(self, movable):

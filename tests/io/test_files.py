@@ -223,7 +223,7 @@ def test_results_of_another_version_are_refused(tmp_path):
         writer.write_frame()
     with h5py.File(tmp_path / "r.vtkhdf", "r+") as file:
         del file["gravel"].attrs["version"]
-    with pytest.raises(ValueError, match="result version 1, this gravel reads version 3"):
+    with pytest.raises(ValueError, match="result version 1, this gravel reads version 4"):
         read_frame(tmp_path / "r.vtkhdf")
 
 
@@ -241,9 +241,11 @@ def test_checkpoints_hold_geometries_and_bodies_may_be_added_after(tmp_path):
                 assert np.array_equal(a, b) and a.dtype == b.dtype and a.shape == b.shape, field.name
         assert [simulation.geometries.index(p) for p in old.parts] == [loaded.geometries.index(p) for p in new.parts]
     assert any(g.parts for g in loaded.geometries)
-    count, hull = len(loaded.geometries), gv.ConvexHull(CUBE)
+    count, hull = len(loaded.geometries), gv.ConvexHull(0.7 * np.array(CUBE))
     ids = [loaded.add_bodies(hull, [[0, 0, z]])[0] for z in (5, 6)]
     assert loaded.bodies.geometry[ids].tolist() == [count, count] and len(loaded.geometries) == count + 1
+    ids = [loaded.add_bodies(shape, [[0, 0, 7 + k]])[0] for k, shape in enumerate((gv.ConvexHull(CUBE), hull))]
+    assert loaded.bodies.geometry[ids[1]] == count and len(loaded.geometries) == count + 1  # the same content is stored once
     loaded.save(tmp_path / "d.h5")
     assert len(gv.Simulation.load(tmp_path / "d.h5").geometries) == count + 1
 

@@ -11,7 +11,7 @@ from gravel.io.triangles import surface_of, template
 from gravel.io.vtkhdf import ResultWriter, read_frame
 from gravel.rotations import rotate
 from gravel.shapes import HULL
-from gravel.view import surfaces
+from gravel.view import merged as surfaces
 from gravel.view.picture import picture
 
 RED = gv.Material(friction=0.31)  # material 1, drawn in orange

@@ -10,6 +10,8 @@ import pytest
 
 import gravel as gv
 
+pytestmark = pytest.mark.usefixtures("device")
+
 G, DT = 9.81, 1e-3
 EXACT = gv.GaussSeidel(iterations=1000, tolerance=1e-10)
 MODES = pytest.mark.parametrize("friction", ["cone", "coulomb"])
@@ -795,11 +797,11 @@ def test_what_lay_on_a_removed_body_falls_freely():
     sim = simulate(scene)
     steps(sim, 0.1)
     sim.remove(1)
-    below, above = sim.positions[1:3].copy()
+    above = sim.positions[2].copy()
     n = 100
     for _ in range(n):
         sim.step()
-    assert np.array_equal(sim.positions[1], below)
+    assert np.isnan(sim.positions[1]).all()
     assert list(sim.alive) == [True, False, True]
     # it may start with the speed that the solver leaves a resting body
     assert abs(above[2] - sim.positions[2, 2] - G * DT**2 * n * (n + 1) / 2) < 100 * EXACT.tolerance * n * DT + 1e-12

@@ -17,6 +17,8 @@ from scipy.special import ellipk
 
 import gravel as gv
 
+pytestmark = pytest.mark.usefixtures("device")
+
 G = 9.81
 YIELD = 1e-5  # rigid joints yield by a few millionths of what the bodies would do without them, so that redundant ones share a load
 

@@ -7,6 +7,8 @@ import gravel as gv
 from gravel import scenes
 from gravel.scenes.setup import box_walls, lattice, random_turns
 
+pytestmark = pytest.mark.usefixtures("device")
+
 
 def settle(bodies, seconds, solver=None):
     setup = scenes.build("pile", bodies)

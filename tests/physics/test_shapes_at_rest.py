@@ -10,6 +10,8 @@ from scipy.spatial.transform import Rotation
 import gravel as gv
 from gravel.rotations import multiply
 
+pytestmark = pytest.mark.usefixtures("device")
+
 G, DT = 9.81, 1 / 500
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 ROUGH = gv.Material(friction=0.6)

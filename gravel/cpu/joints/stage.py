@@ -41,8 +41,8 @@ class JointStage:
         self.block = JointBlock(self.rows, self.members, system)
         # what goes on from the joints there were; reactions tell which links are stiff
         for name, own in (("impulse", self.block.memory), ("force", self.force), ("torque", self.torque), ("motor", self.motor)):
-            carried = joints.carried.get(name, ())
-            own[: len(carried)] = carried
+            if name in joints.carried:
+                own[: len(joints.carried[name])] = joints.carried[name]
         self.note_kicks()
         self.look(bodies)
 

@@ -10,7 +10,7 @@ from numba import njit
 
 from gravel.cpu.solve.blocks import WIDTH
 from gravel.cpu.solve.cones import Cones, ConeVectors, project
-from gravel.engine import ALONE
+from gravel.engine import ALONE, Share
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -39,7 +39,8 @@ def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, pass
 
 
 class MatrixProblem(ConeVectors):
-    share, real = ALONE, np.dtype(float)
+    share: Share = ALONE
+    real = np.dtype(float)
 
     def __init__(self, matrix, q, mu, coulomb):
         self.matrix, self.q, self.mu, self.coulomb = matrix.tocsr(), q, mu, bool(coulomb)

@@ -10,6 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import gravel as gv
 
+pytestmark = pytest.mark.usefixtures("device")
+
 FIELDS = ("body_a", "body_b", "point", "normal", "gap")
 BROAD_PHASES = ("grid", "brute")
 

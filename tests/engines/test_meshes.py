@@ -11,6 +11,8 @@ from scipy.spatial import Delaunay
 import gravel as gv
 from gravel.rotations import multiply, rotate
 
+pytestmark = pytest.mark.usefixtures("device")
+
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 

@@ -19,6 +19,8 @@ from oracles import (
 
 import gravel as gv
 
+pytestmark = pytest.mark.usefixtures("device")
+
 METHODS = ("direct", "method-1", "method-2")
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 

@@ -27,6 +27,8 @@ from oracles import (
 import gravel as gv
 from gravel.rotations import multiply, rotate
 
+pytestmark = pytest.mark.usefixtures("device")
+
 UPRIGHT = np.array([1.0, 0.0, 0.0, 0.0])
 # a stone of many corners, and one of few whose centre of mass is elsewhere
 STONES = fibonacci(40) * (1.0, 0.7, 0.5), np.random.default_rng(3).normal(size=(12, 3)) * 0.5 + 0.3
