@@ -163,12 +163,16 @@ class Views:
 
     def take_back(self) -> None:
         """What users wrote goes to the engine."""
+        if not (self._lent or self._held):
+            return
         for name, array in self._living():
             field, columns = self.LENT[name]
             self.engine.set_field(field, columns, array[self.engine.ids()])
 
     def renew(self) -> None:
         """The engine's state has changed: arrays that are still held show it."""
+        if not (self._lent or self._held):
+            return
         self._held.update({name: weakref.ref(array) for name, array in self._lent.items()})
         self._lent.clear()
         self._held = {name: held for name, held in self._held.items() if held() is not None}

@@ -9,9 +9,7 @@ MARKS = (1, 10, 50, 200, 1000)
 
 
 def run(quick, threads):
-    simulation = settled_pile(
-        1000 if quick else 8000, steps=50, precision="double", threads=threads, warm_start=False, recovery=1.0
-    )
+    simulation = settled_pile(1000 if quick else 8000, steps=50, precision="double", threads=threads, warm_start=False, recovery=1.0)
     for solver in (GaussSeidel, Jacobi, APGD, BarzilaiBorwein):
         for iterations in MARKS[:3] if quick else MARKS:
             problem = simulation.next_problem()

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 
 from gravel.cpu import integrate
-from gravel.cpu.collide import bounds, grid, jobs, narrow
+from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
 from gravel.cpu.collide.detector import tile_size
 from gravel.cpu.solve import assemble, block_problem, impacts, match, tiles
 
@@ -26,6 +26,9 @@ started = set()  # features that this process has dealt with
 # What a kernel that does nothing must answer for the stages to go on.
 ANSWERS = {
     "find_pairs": 0,
+    "find_all_pairs": 0,
+    "sort_along_curve": 0,
+    "sort_along_axis": 0,
     **{f"find_{family.name}_contacts": 0 for family in narrow.FAMILIES},
     "list_jobs": 0,
     "gather_contacts": 0,
@@ -62,6 +65,7 @@ def features_of(engine):
         "balls" if engine.balls else "any",
         "rolling" if rules.rolling else "plain",
         "bouncy" if rules.bouncy else "dead",
+        engine.detector.phase,
         "tiles" if n > tile_size(n) else "tile",
     ]
     return "-".join(words)
@@ -74,7 +78,7 @@ def start(engine):
         return False
     started.add(features)
     done = marker(features)
-    if done is None or done.exists() or engine.detector.phase != "grid" or os.cpu_count() < 2 or not _claim(done):
+    if done is None or done.exists() or os.cpu_count() < 2 or not _claim(done):
         return False
     try:
         subprocess.Popen(child_command(features), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -134,7 +138,7 @@ def _dry_step(features):
     simulation = _tiny(features)
     calls = []
     ANSWERS["make_room"] = 0, 0, np.array([digit == "1" for digit in features.split("-")[1][-4:]])
-    for module in (bounds, grid, narrow, jobs, match, impacts, integrate, tiles, assemble):
+    for module in (bounds, grid, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble):
         for name, value in list(vars(module).items()):
             if isinstance(value, numba.core.dispatcher.Dispatcher) and value._cache.__class__.__name__ != "NullCache":
                 setattr(module, name, Recorder(value, calls))
@@ -150,7 +154,7 @@ def _tiny(features):
     """A scene of two bodies with these features."""
     from gravel import Box, Capsule, Ellipsoid, GaussSeidel, Material, Mesh, Plane, Scene, Simulation, Sphere
 
-    precision, family, shapes, rolling, bouncy, _ = features.split("-")
+    precision, family, shapes, rolling, bouncy, phase, _ = features.split("-")
     family = family[:-4]
     triangle = Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
     still = {"ball": [], "ball_mesh": [triangle], "box": [], "ellipsoid": [], "any": [triangle]}[family]
@@ -163,4 +167,4 @@ def _tiny(features):
     for shape in still:
         scene.add_body(shape, material=material, fixed=True)
     scene.add_body(moving, (0, 0, 5), material)
-    return Simulation(scene, dt=1e-3, solver=GaussSeidel(iterations=1), precision=precision)
+    return Simulation(scene, dt=1e-3, solver=GaussSeidel(iterations=1), precision=precision, broad_phase=phase)

@@ -200,12 +200,15 @@ class CpuEngine:
         return self.detector.traits.balls and self.joints is None
 
     def match(self, warm):
-        found, arranged = self.detector, self.detector.arranged
+        found, arranged, room = self.detector, self.detector.arranged, self.detector.contact_room
         self.rolling = self.rules.rolling
-        self.impulse = self.buffers.array("impulse", found.contact_room, (3,))
-        self.torque = self.buffers.array("torque", found.contact_room if self.rolling else 0, (3,))
+        self.impulse, self.torque = self.buffers.kept("starts", (room, self.rolling), lambda: self._starts(room))
         last = self.last if warm else self._memory(0, 0, self.rolling)
         match.match_contacts(found.contacts, arranged.order, arranged.id, last, self.impulse, self.torque)
+
+    def _starts(self, room):
+        """Starting impulses and torques."""
+        return self.buffers.array("impulse", room, (3,)), self.buffers.array("torque", room if self.rolling else 0, (3,))
 
     def bounce(self):
         """Impacts; needs the inertia of the bodies, which it prepares for the later stages."""
@@ -220,9 +223,11 @@ class CpuEngine:
         return int(impacts.bounce(found.contacts, found.arranged, self.inertia, *rest))
 
     def add_forces(self):
-        arranged, rules, rows = self.detector.arranged, self.rules, self.rows
-        forces = rows.force, rows.torque, rows.forced
-        integrate.add_forces(arranged.order, arranged.tag, rules.gravity, self.bodies, *forces, rules.step, arranged.velocity)
+        arranged, rows, step = self.detector.arranged, self.rows, self.rules.step
+        integrate.add_gravity(arranged.tag, self.rules.gravity, step, arranged.velocity)
+        if rows.forced:
+            masses = rows.inverse_mass, self.bodies.quaternion
+            integrate.add_forces(arranged.order, arranged.tag, *masses, rows.force, rows.torque, step, arranged.velocity)
 
     def measure_joints(self):
         where = self.buffers.array("where", self.rows.count, dtype="i8")
@@ -306,7 +311,8 @@ class CpuEngine:
 
     def _remember(self):
         found, arranged = self.detector, self.detector.arranged
-        self.last = self._memory(found.contact_room, self.rows.count, self.rolling)
+        key = found.contact_room, self.rows.count, self.rolling
+        self.last = self.buffers.kept("memory", key, lambda: self._memory(*key))
         unknowns, order = self.problem.unknowns, (arranged.order, arranged.id)
         match.remember(found.tile_size, found.contacts, *order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, self.last)
         if self.joints is not None:

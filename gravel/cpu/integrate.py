@@ -9,42 +9,51 @@
                 within a bound that does not grow (McLachlan 1993), where an explicit gyroscopic torque gains energy.
 """
 
-
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK
+from gravel.cpu.collide.bounds import CHUNK, MOVES
 from gravel.cpu.threads import INNER, PARALLEL, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS
 
 
 @njit(**INNER)
-def add_forces_of_chunk(chunk, order, tag, gravity, bodies, force, torque, forced, step, velocity):
-    inverse_mass, quaternion = bodies.inverse_mass, bodies.quaternion
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
-        if tag[i, 3] == 0:
-            continue
-        for k in range(3):
-            velocity[i, k] += step * gravity[k]
-        if forced:
-            b = order[i]
+def add_gravity_of_chunk(chunk, tag, gravity, step, velocity):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):
+        if tag[i, MOVES]:
             for k in range(3):
-                velocity[i, k] += step * force[b, k] * inverse_mass[b, 0]
-            m = to_matrix(quaternion[b])
-            x, y, z = rotate_back(m, torque[b, 0], torque[b, 1], torque[b, 2])
-            x, y, z = rotate(m, inverse_mass[b, 1] * x, inverse_mass[b, 2] * y, inverse_mass[b, 3] * z)
-            velocity[i, 4] += step * x
-            velocity[i, 5] += step * y
-            velocity[i, 6] += step * z
+                velocity[i, k] += step * gravity[k]
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def add_forces(order, tag, gravity, bodies, force, torque, forced, step, velocity):
-    """``velocity`` rows of the arranged bodies that can move get gravity and, where any was given (``forced``), the forces and
-    torques on them."""
+def add_gravity(tag, gravity, step, velocity):
+    """``velocity`` rows of the arranged bodies that can move get gravity."""
+    for chunk in prange((tag.shape[0] + CHUNK - 1) // CHUNK):
+        add_gravity_of_chunk(np.int64(chunk), tag, gravity, step, velocity)
+
+
+@njit(**INNER)
+def add_forces_of_chunk(chunk, order, tag, inverse_mass, quaternion, force, torque, step, velocity):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+        if tag[i, MOVES] == 0:
+            continue
+        b = order[i]
+        for k in range(3):
+            velocity[i, k] += step * force[b, k] * inverse_mass[b, 0]
+        m = to_matrix(quaternion[b])
+        x, y, z = rotate_back(m, torque[b, 0], torque[b, 1], torque[b, 2])
+        x, y, z = rotate(m, inverse_mass[b, 1] * x, inverse_mass[b, 2] * y, inverse_mass[b, 3] * z)
+        velocity[i, 4] += step * x
+        velocity[i, 5] += step * y
+        velocity[i, 6] += step * z
+
+
+@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+def add_forces(order, tag, inverse_mass, quaternion, force, torque, step, velocity):
+    """And the forces and torques that were given for them."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        add_forces_of_chunk(np.int64(chunk), order, tag, gravity, bodies, force, torque, forced, step, velocity)
+        add_forces_of_chunk(np.int64(chunk), order, tag, inverse_mass, quaternion, force, torque, step, velocity)
 
 
 @njit(**INNER)
@@ -118,8 +127,9 @@ def make_commit(general):
             for k in range(3):
                 position[b, k] += step * new[i, k]
             if not general or (ix == iy and iy == iz):
-                turn(quaternion, b, step * new[i, 4], step * new[i, 5], step * new[i, 6])
                 turning = (x * x + y * y + z * z) / ix
+                if turning > 0.0:
+                    turn(quaternion, b, step * new[i, 4], step * new[i, 5], step * new[i, 6])
             else:
                 before = to_matrix(quaternion[b])
                 turn_freely(quaternion, b, ix, iy, iz, x, y, z, step)

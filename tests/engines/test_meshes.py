@@ -236,8 +236,6 @@ SOLIDS = {
 }
 
 
-
-
 @pytest.mark.parametrize("floor", FLOORS)
 @pytest.mark.parametrize("name", SOLIDS)
 def test_solid_on_a_flat_mesh_is_pushed_straight_up_by_no_more_than_on_a_plane(name, floor):

@@ -17,6 +17,7 @@ from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
 CHUNK = 4096
+MOVES = 3  # column of an arranged body's tag: 1 if forces can move it
 BINS = 128  # powers of two of the reach, 2^-64 to 2^63
 
 
@@ -48,7 +49,7 @@ class Arranged(NamedTuple):
     key: np.ndarray  # (n,) its cell
     reach: np.ndarray  # (n, 4) centre, reach
     extent: np.ndarray  # (n, 4) size (of a plane its normal in the world frame), slack: reach less bounding radius
-    tag: np.ndarray  # (n, 4) shape, material, group, 1 if movable
+    tag: np.ndarray  # (n, 4) shape, material, group, MOVES
     mass: np.ndarray  # (n, 2) real, inverse mass and, of a ball, inverse inertia
     velocity: np.ndarray  # (n + 1, 8) real; the last row is the dummy of padding lanes
     half: np.ndarray  # (n, 3) half extents of the axis-aligned box, with slack; empty where all movable bodies are balls
@@ -60,8 +61,8 @@ class Arranged(NamedTuple):
 def margin_of(margin, a, b, reach, extent, tag):
     """The gap below which two arranged bodies count as touching."""
     near = margin.absolute
-    near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, 3] else 0.0
-    near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, 3] else 0.0
+    near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, MOVES] else 0.0
+    near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, MOVES] else 0.0
     return near
 
 
@@ -162,7 +163,7 @@ def arrange_chunk(chunk, order, keys, bodies, half, margin, step, reach, balls, 
         for k in range(3):
             to_extent[i, k] = extent[b, k]
             to_tag[i, k] = tag[b, k]
-        to_tag[i, 3] = tag[b, STATUS] == MOVABLE
+        to_tag[i, MOVES] = tag[b, STATUS] == MOVABLE
         to_mass[i, 0], to_mass[i, 1] = mass[b, 0], mass[b, 1]
         shape, slack = tag[b, SHAPE], reach[b, 3] - extent[b, 3]
         if shape == PLANE:

@@ -11,6 +11,8 @@ from gravel.cpu.collide.traits import traits_of
 from gravel.cpu.solve import match
 from gravel.cpu.threads import Workers
 
+FEW_BODIES = 64  # up to so many, testing all pairs is quicker than sorting them
+
 
 def tile_size(n):
     """Bodies per tile: small enough for the cache and for all threads to find work, large enough to fill blocks."""
@@ -33,7 +35,9 @@ class Detector:
         if self.members != rows.members:
             self.members, self.traits = rows.members, traits_of(rows)
             self.family = self.traits.family
-            self.phase = self.broad_phase if self.broad_phase != "auto" else "bvh" if self.traits.mixed else "grid"
+            self.kernel = getattr(narrow, f"find_{self.family.name}_contacts", None)
+            suits = "brute" if rows.count <= FEW_BODIES else "bvh" if self.traits.mixed else "grid"
+            self.phase = suits if self.broad_phase == "auto" else self.broad_phase
 
     # --- the stages
     def find_bounds(self, bodies, rules, balls):
@@ -49,9 +53,8 @@ class Detector:
     def sort_bodies(self):
         """Bring the bodies into the order of the broad phase."""
         n, array = len(self.bodies.tag), self.buffers.array
-        self.order, keys, spare = array("order", n, dtype="i4"), array("keys", n, dtype="i4"), array("spare", n, dtype="i4")
+        self.order, keys, spare, self.cell_start = self.buffers.kept("orders", (n, self.phase), lambda: self._orders(n))
         if self.phase == "grid":
-            self.cell_start = array("cell_start", grid.most_cells(n) + 1, dtype="i4")
             grid.sort_into_cells(self.reach, self.statistics, self.cells, keys, self.order, spare, self.cell_start)
         elif self.phase == "bvh":
             self.in_tree = bvh.sort_along_curve(self.reach, keys, self.order, spare)
@@ -59,8 +62,6 @@ class Detector:
         elif self.phase == "sap":
             self.line = array("line", 3, dtype="f8")
             self.swept = sap.sort_along_axis(self.reach, self.statistics, keys, self.order, spare, self.line)
-        else:
-            self.order[:] = np.arange(n)
         key = n, self.balls, self.traits.turned, self.traits.shared
         self.arranged = self.buffers.kept("arranged", key, lambda: self._arranged(n))
         rules = self.rules
@@ -109,11 +110,11 @@ class Detector:
     def _find_by_family(self):
         """In one pass: the family's table holds all pairs."""
         rules, room = self.rules, 0
-        library, kernel = self.family.library(rules.shapes), getattr(narrow, f"find_{self.family.name}_contacts")
+        library = self.family.library(rules.shapes)
         while True:
             contacts = self._contacts_with_room(room)
             rest = self.many, self.tile_size, rules.margin, rules.step, contacts
-            bound = int(kernel(self.pairs, self.pair_capacity, self.arranged, *library, *rest))
+            bound = int(self.kernel(self.pairs, self.pair_capacity, self.arranged, *library, *rest))
             if 0 <= bound <= len(contacts.a):
                 break
             room, contacts = max(bound, 0), None
@@ -152,6 +153,12 @@ class Detector:
     def _statistics(self, chunks):
         array = self.buffers.array
         return bounds.Statistics(array("bin_count", chunks, (bounds.BINS,), "i8"), array("bin_largest", chunks, (bounds.BINS,), "f8"))
+
+    def _orders(self, n):
+        names = ("order", n), ("keys", n), ("spare", n), ("cell_start", grid.most_cells(n) + 1 if self.phase == "grid" else 0)
+        arrays = tuple(self.buffers.array(name, room, dtype="i4") for name, room in names)
+        arrays[0][:] = np.arange(n)  # which brute force keeps
+        return arrays
 
     def _arranged(self, n):
         array = self.buffers.array

@@ -98,9 +98,7 @@ def on_segment(w, i, j, weight):
 @njit(**INNER)
 def on_triangle(w, i, j, k, weight):
     """The same for triangle i j k."""
-    nx, ny, nz = cross(
-        w[j, 0] - w[i, 0], w[j, 1] - w[i, 1], w[j, 2] - w[i, 2], w[k, 0] - w[i, 0], w[k, 1] - w[i, 1], w[k, 2] - w[i, 2]
-    )
+    nx, ny, nz = cross(w[j, 0] - w[i, 0], w[j, 1] - w[i, 1], w[j, 2] - w[i, 2], w[k, 0] - w[i, 0], w[k, 1] - w[i, 1], w[k, 2] - w[i, 2])
     square = nx * nx + ny * ny + nz * nz
     if square > 0.0:
         height = (w[i, 0] * nx + w[i, 1] * ny + w[i, 2] * nz) / square
@@ -210,9 +208,7 @@ def nearest(a, b, ma, mb, d, limit, size, vertices, links, w, weight, trial):
 @njit(**INNER)
 def add_face(v, corners, planes, faces, i, j, k):
     """One more face of the polytope, its plane turned outward by the order of its corners; returns their number."""
-    nx, ny, nz = cross(
-        v[j, 0] - v[i, 0], v[j, 1] - v[i, 1], v[j, 2] - v[i, 2], v[k, 0] - v[i, 0], v[k, 1] - v[i, 1], v[k, 2] - v[i, 2]
-    )
+    nx, ny, nz = cross(v[j, 0] - v[i, 0], v[j, 1] - v[i, 1], v[j, 2] - v[i, 2], v[k, 0] - v[i, 0], v[k, 1] - v[i, 1], v[k, 2] - v[i, 2])
     length = math.sqrt(nx * nx + ny * ny + nz * nz)
     corners[faces, 0], corners[faces, 1], corners[faces, 2] = i, j, k
     distance = math.inf  # a sliver closes the polytope but is nobody's nearest face
@@ -280,9 +276,7 @@ def first_polytope(w, v, corners, planes):
     for i in range(4):
         for k in range(6):
             v[i, k] = w[i, k]
-    x, y, z = cross(
-        v[1, 0] - v[0, 0], v[1, 1] - v[0, 1], v[1, 2] - v[0, 2], v[2, 0] - v[0, 0], v[2, 1] - v[0, 1], v[2, 2] - v[0, 2]
-    )
+    x, y, z = cross(v[1, 0] - v[0, 0], v[1, 1] - v[0, 1], v[1, 2] - v[0, 2], v[2, 0] - v[0, 0], v[2, 1] - v[0, 1], v[2, 2] - v[0, 2])
     inward = x * (v[3, 0] - v[0, 0]) + y * (v[3, 1] - v[0, 1]) + z * (v[3, 2] - v[0, 2]) > 0.0
     p, q = (2, 1) if inward else (1, 2)
     faces = add_face(v, corners, planes, 0, 0, p, q)

@@ -8,7 +8,7 @@ a cell looks at its thirteen forward neighbours, so that no pair is met twice an
 
 - Mixed sizes: a level of the grid per power of two; a body looks for larger ones in the coarser levels. Where the small ones
   are so sparse that the largest cells hold few bodies, one level for all is quicker: it is tried first.
-- A gas: cells as wide as its bodies would mostly be empty and far too many; wider ones, which hold one body each, are tried
+- A gas: cells as wide as its bodies would mostly be empty and far too many; wider ones, which hold two bodies each, are tried
   before, and kept unless bodies crowd in some of them.
 - Huge bodies (planes, floors, a drum): few and far larger than the rest, kept out of the cells, tested by their shape.
 - Cells wrap around: a body far outside costs a false candidate at worst, never memory or a lost pair.
@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import BINS, CHUNK
+from gravel.cpu.collide.bounds import BINS, CHUNK, MOVES
 from gravel.cpu.sort import radix_sort
 from gravel.cpu.threads import INNER, PARALLEL
 from gravel.cpu.vectors import rotate_back, to_matrix
@@ -31,7 +31,7 @@ from gravel.state import GROUP, SHAPE
 
 LEVELS = 12
 CROWD = 4.0  # bodies that a body may meet in its own cell, on average, for one level to serve all sizes
-SPARSE = 0.5  # bodies a cell below which wider cells are tried, one body each: fewer cells stay in the cache
+SPARSE, CELL_BODIES = 0.5, 2.0  # bodies a cell below which wider cells are tried, and how many those hold: fewer cells stay in the cache
 ONE_WIDE, ONE, SEVERAL = range(3)  # levels of cells: what is tried, in this order
 CELLS_PER_BODY = 8  # at most, beyond the first cube of 512 cells of a level
 HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
@@ -65,10 +65,6 @@ class Pairs(NamedTuple):
 def most_cells(bodies):
     """How many cells there may be for so many bodies."""
     return CELLS_PER_BODY * bodies + 512 * LEVELS
-
-
-# (y, z) of the rows of three cells that, with the next one along x, are the forward half of the 3 x 3 x 3 around a cell
-FORWARD_ROWS = ((1, 0), (-1, 1), (0, 1), (1, 1))
 
 
 @njit(**INNER)
@@ -166,13 +162,13 @@ def crowded(start, total, n):
 
 @njit(**INNER)
 def wide_enough(biggest, low, high, used):
-    """Half the width of cells that hold one body each on average, if those that bodies need hold far fewer; else 0."""
+    """Half the width of cells that hold a few bodies each on average, if those that bodies need hold far fewer; else 0."""
     number, volume = used[:, 0].sum(), 1.0
     if number == 0:
         return 0.0
     for k in range(3):
         volume *= max(high[:, 0, k].max() - low[:, 0, k].min(), 2.0 * biggest)
-    return 0.5 * (volume / number) ** (1.0 / 3.0) if number * (2.0 * biggest) ** 3 < SPARSE * volume else 0.0
+    return 0.5 * (CELL_BODIES * volume / number) ** (1.0 / 3.0) if number * (2.0 * biggest) ** 3 < SPARSE * volume else 0.0
 
 
 @njit(**INNER)
@@ -246,8 +242,10 @@ def sort_into_cells(reach, statistics, cells, keys, order, spare, start):
     for chunk in prange(chunks):
         levels_of_chunk(np.int64(chunk), reach, biggest, levels, low, high, used, huge)
     mixed = levels_in_use(used) > 1
-    whole_low, whole_high, whole_used = low.copy(), high.copy(), used.copy()
-    put_in_one_level(whole_low, whole_high, whole_used)
+    whole_low, whole_high, whole_used = low, high, used
+    if mixed:
+        whole_low, whole_high, whole_used = low.copy(), high.copy(), used.copy()
+        put_in_one_level(whole_low, whole_high, whole_used)
     wide = wide_enough(biggest, whole_low, whole_high, whole_used)
     for attempt in range(ONE if wide == 0.0 else ONE_WIDE, SEVERAL + 1):
         if attempt == SEVERAL:
@@ -281,7 +279,22 @@ def may_touch(i, j, reach, half, balls):
 @njit(**INNER)
 def may_collide(i, j, tag, ignored):
     """Whether one of two bodies can move and they are not meant to ignore each other."""
-    return tag[i, 3] + tag[j, 3] > 0 and not ignored[tag[i, GROUP], tag[j, GROUP]]
+    return tag[i, MOVES] + tag[j, MOVES] > 0 and not ignored[tag[i, GROUP], tag[j, GROUP]]
+
+
+@njit(**INNER)
+def ball_may_touch(x, y, z, radius, j, reach, extent, tag, quaternion):
+    """Whether a ball overlaps the bounds of a plane or box j, by its shape; of any other body, the ball around it."""
+    dx, dy, dz = x - reach[j, 0], y - reach[j, 1], z - reach[j, 2]
+    r = radius + extent[j, 3]
+    if tag[j, SHAPE] == PLANE:
+        return dx * extent[j, 0] + dy * extent[j, 1] + dz * extent[j, 2] <= r
+    if tag[j, SHAPE] != BOX:
+        r = radius + reach[j, 3]
+        return dx * dx + dy * dy + dz * dz <= r * r
+    dx, dy, dz = rotate_back(to_matrix(quaternion[j]), dx, dy, dz)
+    ex, ey, ez = max(abs(dx) - extent[j, 0], 0.0), max(abs(dy) - extent[j, 1], 0.0), max(abs(dz) - extent[j, 2], 0.0)
+    return ex * ex + ey * ey + ez * ez <= r * r
 
 
 @njit(**INNER)
@@ -289,13 +302,27 @@ def may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls):
     """Whether the bounds of body i overlap a huge body j, by its shape."""
     if tag[j, SHAPE] != PLANE and tag[j, SHAPE] != BOX:
         return may_touch(i, j, reach, half, balls)
-    dx, dy, dz = reach[i, 0] - reach[j, 0], reach[i, 1] - reach[j, 1], reach[i, 2] - reach[j, 2]
-    r = reach[i, 3] + extent[j, 3]
-    if tag[j, SHAPE] == PLANE:
-        return dx * extent[j, 0] + dy * extent[j, 1] + dz * extent[j, 2] <= r
-    dx, dy, dz = rotate_back(to_matrix(quaternion[j]), dx, dy, dz)
-    ex, ey, ez = max(abs(dx) - extent[j, 0], 0.0), max(abs(dy) - extent[j, 1], 0.0), max(abs(dz) - extent[j, 2], 0.0)
-    return ex * ex + ey * ey + ez * ez <= r * r
+    return ball_may_touch(reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3], j, reach, extent, tag, quaternion)
+
+
+@njit(**INNER)
+def huge_bodies_near(first, last, in_cells, n, reach, extent, tag, quaternion, near):
+    """Which huge bodies may touch some of the bodies first to last; returns their number."""
+    last = min(last, in_cells)
+    x, y, z, count = 0.0, 0.0, 0.0, 0
+    for i in range(first, last):
+        x, y, z = x + reach[i, 0], y + reach[i, 1], z + reach[i, 2]
+    scale = 1.0 / max(last - first, 1)
+    x, y, z, radius = x * scale, y * scale, z * scale, 0.0
+    for i in range(first, last):
+        dx, dy, dz = reach[i, 0] - x, reach[i, 1] - y, reach[i, 2] - z
+        radius = max(radius, math.sqrt(dx * dx + dy * dy + dz * dz) + reach[i, 3])
+    radius *= 1.0 + 1e-9  # for rounding, and a position that is not a number counts as near to all
+    for j in range(in_cells, n):
+        if last <= first or not (radius < math.inf) or ball_may_touch(x, y, z, radius, j, reach, extent, tag, quaternion):
+            near[count] = j
+            count += 1
+    return count
 
 
 @njit(**INNER)
@@ -329,6 +356,45 @@ def test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls,
 
 
 @njit(**INNER)
+def forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges):
+    """Runs of bodies in the forward neighbours of a cell, from ranges[1] on; those that follow the cell itself in memory belong to
+    its own run. Returns (number of ranges, end of the cell's own run).
+
+    The number of a cell is a sum of parts for x, y and z (see ``cell_at``)."""
+    shift_y, shift_z = 9 + bits[level, 0], 9 + bits[level, 0] + bits[level, 1]
+    x0, x1, x2 = (ix - 1) & wrap[level, 0], ix & wrap[level, 0], (ix + 1) & wrap[level, 0]
+    x0, x1, x2 = ((x0 >> 3) << 9) + (x0 & 7), ((x1 >> 3) << 9) + (x1 & 7), ((x2 >> 3) << 9) + (x2 & 7)
+    y0, y1, y2 = (iy - 1) & wrap[level, 1], iy & wrap[level, 1], (iy + 1) & wrap[level, 1]
+    y0, y1 = ((y0 >> 3) << shift_y) + ((y0 & 7) << 3), ((y1 >> 3) << shift_y) + ((y1 & 7) << 3)
+    y2 = ((y2 >> 3) << shift_y) + ((y2 & 7) << 3)
+    z1, z2 = iz & wrap[level, 2], (iz + 1) & wrap[level, 2]
+    z1, z2 = first[level] + ((z1 >> 3) << shift_z) + ((z1 & 7) << 6), first[level] + ((z2 >> 3) << shift_z) + ((z2 & 7) << 6)
+    own, number = z1 + y1 + x1, 1
+    if x2 == x0 + 2:  # the three neighbours along x follow each other in memory
+        for row in (z1 + y2, z2 + y0, z2 + y1, z2 + y2):
+            number = add_range(ranges, number, start[row + x0], start[row + x0 + 3])
+        return number, start[own + 2]
+    number = add_range(ranges, number, start[z1 + y1 + x2], start[z1 + y1 + x2 + 1])
+    for row in (z1 + y2, z2 + y0, z2 + y1, z2 + y2):
+        number = add_range(ranges, number, start[row + x0], start[row + x0 + 1])
+        number = add_range(ranges, number, start[row + x1], start[row + x1 + 1])
+        number = add_range(ranges, number, start[row + x2], start[row + x2 + 1])
+    return number, start[own + 1]
+
+
+@njit(**INNER)
+def coarse_ranges(x, y, z, r, coarse, cells, start, ranges):
+    """Runs of bodies in the cells of a coarser level that a body may reach; returns their number."""
+    inverse, far, number = 1.0 / cells.width[coarse], r + 0.5 * cells.width[coarse], 0
+    for cz in range(floor((z - far) * inverse), floor((z + far) * inverse) + 1):
+        for cy in range(floor((y - far) * inverse), floor((y + far) * inverse) + 1):
+            for cx in range(floor((x - far) * inverse), floor((x + far) * inverse) + 1):
+                c = cell_at(cx, cy, cz, cells.wrap, cells.bits, coarse, cells.first)
+                number = add_range(ranges, number, start[c], start[c + 1])
+    return number
+
+
+@njit(**INNER)
 def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
     in_cells, n = cells.count[0], cells.count[1]
     reach, half, extent, tag = arranged.reach, arranged.half, arranged.extent, arranged.tag
@@ -336,45 +402,34 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
     pair_a, pair_b, count, flat_reach = pairs.a, pairs.b, pairs.count, reach.reshape(-1)
     first, used, width, wrap, bits = cells.first, cells.used, cells.width, cells.wrap, cells.bits
     begin, end = tile * capacity, (tile + 1) * capacity
-    found = begin
-    ranges = np.empty((64, 2), np.int32)
-    for i in range(tile * tile_size, min((tile + 1) * tile_size, n)):
-        if i < in_cells:
-            key = keys[i]
-            level = 0
-            while key >= first[level + 1]:
+    found, last_key, level, number, own_end = begin, np.int32(-1), 0, 0, np.int32(0)
+    ranges, other_ranges, near = np.empty((64, 2), np.int32), np.empty((64, 2), np.int32), np.empty(n - in_cells, np.int32)
+    low, high = tile * tile_size, min((tile + 1) * tile_size, n)
+    near_count = huge_bodies_near(low, high, in_cells, n, reach, extent, tag, quaternion, near)
+    for i in range(low, high):
+        if i >= in_cells:  # a huge body, with the others that come after it
+            for j in range(i + 1, n):
+                if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
+                    if found < end:
+                        pair_a[found], pair_b[found] = i, j
+                    found += 1
+            continue
+        x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
+        if keys[i] != last_key:  # bodies of one cell have the same neighbours
+            last_key, level = keys[i], 0
+            while last_key >= first[level + 1]:
                 level += 1
             inverse = 1.0 / width[level]
-            x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
             ix, iy, iz = floor(x * inverse), floor(y * inverse), floor(z * inverse)
-            inside = 0 < ix & 7 < 7  # then the neighbours along x follow each other in memory
-            number = add_range(ranges, 0, i + 1, start[key + 2 if inside else key + 1])
-            if not inside:
-                c = cell_at(ix + 1, iy, iz, wrap, bits, level, first)
-                number = add_range(ranges, number, start[c], start[c + 1])
-            for row in range(4):
-                dy, dz = FORWARD_ROWS[row]
-                if inside:
-                    c = cell_at(ix - 1, iy + dy, iz + dz, wrap, bits, level, first)
-                    number = add_range(ranges, number, start[c], start[c + 3])
-                else:
-                    for dx in range(-1, 2):
-                        c = cell_at(ix + dx, iy + dy, iz + dz, wrap, bits, level, first)
-                        number = add_range(ranges, number, start[c], start[c + 1])
-            found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
-            for coarse in range(level):
-                if used[coarse] == 0:
-                    continue
-                inverse = 1.0 / width[coarse]
-                far = r + 0.5 * width[coarse]
-                number = 0
-                for cz in range(floor((z - far) * inverse), floor((z + far) * inverse) + 1):
-                    for cy in range(floor((y - far) * inverse), floor((y + far) * inverse) + 1):
-                        for cx in range(floor((x - far) * inverse), floor((x + far) * inverse) + 1):
-                            c = cell_at(cx, cy, cz, wrap, bits, coarse, first)
-                            number = add_range(ranges, number, start[c], start[c + 1])
-                found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
-        for j in range(max(in_cells, i + 1), n):
+            number, own_end = forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges)
+        ranges[0, 0], ranges[0, 1] = i + 1, own_end
+        found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+        for coarse in range(level):
+            if used[coarse] > 0:
+                others = coarse_ranges(x, y, z, r, coarse, cells, start, other_ranges)
+                found = test_ranges(i, other_ranges, others, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+        for k in range(near_count):
+            j = near[k]
             if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
                 if found < end:
                     pair_a[found], pair_b[found] = i, j

@@ -210,7 +210,6 @@ def find_ellipsoid_contacts(pairs, capacity, arranged, method, many, tile_size, 
     return total
 
 
-
 class Family(NamedTuple):
     """A family of scenes: the kinds they may hold, those that may move, and what its driver, find_..._contacts, needs."""
 

@@ -116,9 +116,7 @@ def ellipsoid_contact(a, b, dx, dy, dz, size, limit, extent, tag, quaternion, nu
     """Balls, ellipsoids and planes."""
     kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
     if kind_b != PLANE:
-        return between_ellipsoids(
-            kind_a, extent[a], quaternion[a], kind_b, extent[b], quaternion[b], dx, dy, dz, limit, work, out, feature
-        )
+        return between_ellipsoids(kind_a, extent[a], quaternion[a], kind_b, extent[b], quaternion[b], dx, dy, dz, limit, work, out, feature)
     if kind_a == SPHERE:
         return geometry.sphere_plane(extent[a, 0], extent[b], dx, dy, dz, out, feature)
     return geometry.ellipsoid_plane(extent[a], quaternion[a], extent[b], dx, dy, dz, out, feature)

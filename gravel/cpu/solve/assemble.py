@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import margin_of
+from gravel.cpu.collide.bounds import MOVES, margin_of
 from gravel.cpu.solve import blocks as rows_of
 from gravel.cpu.solve.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
 from gravel.cpu.threads import INNER, PARALLEL, named
@@ -172,13 +172,13 @@ def make_assemble_tile(general):
                 rows[k + RESPONSE_N], rows[k + RESPONSE_T], rows[k + ETA], rows[k + TWIST] = n, t, eta, twist
             else:
                 # a ball's arm lies along the normal; an immovable body's turning enters as a surface velocity
-                if tag[a, 3]:
+                if tag[a, MOVES]:
                     rows[k + ARM_A] = ax * nx + ay * ny + az * nz
                     rows[k + SPIN_A] = mass[a, 1]
                 else:
                     tx, ty, tz = cross(velocity[a, 4], velocity[a, 5], velocity[a, 6], ax, ay, az)
                     sx, sy, sz = sx - tx, sy - ty, sz - tz
-                if tag[b, 3]:
+                if tag[b, MOVES]:
                     rows[k + ARM_B] = -(bx * nx + by * ny + bz * nz)
                     rows[k + SPIN_B] = mass[b, 1]
                 else:

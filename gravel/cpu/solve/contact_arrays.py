@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from gravel.cpu.collide.bounds import MOVES
 from gravel.cpu.collide.narrow import Contacts
 from gravel.cpu.joints.block import JointBlock
 from gravel.cpu.joints.rows import make_rows
@@ -80,7 +81,7 @@ def block_problem_from_arrays(p, coulomb):
     sorted_slot, block_start = np.zeros(n, np.int32), np.zeros(tiles + 2, np.int64)
     tile_order, colour_start = np.zeros(tiles + 1, np.int64), np.zeros(COLOURS + 2, np.int64)
     tag = np.zeros((bodies, 4), np.int32)
-    tag[:, 3] = p.inverse_mass > 0
+    tag[:, MOVES] = p.inverse_mass > 0
     run, colours = plan_blocks(
         contacts,
         tag,

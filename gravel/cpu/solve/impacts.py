@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
+from gravel.cpu.collide.bounds import MOVES
 from gravel.cpu.solve.assemble import FRICTION_COLUMN, contact_responses, response_row
 from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross
@@ -160,8 +161,8 @@ def bounce(contacts, arranged, inertia, table, step, threshold, blow):
                 if restitution > 0.0 and bounce_pair(
                     first, c, contacts, arranged, inertia, restitution, friction, step, threshold, blow, target, load
                 ):
-                    touched_now[a] = touched_now[a] or arranged.tag[a, 3] > 0
-                    touched_now[b] = touched_now[b] or arranged.tag[b, 3] > 0
+                    touched_now[a] = touched_now[a] or arranged.tag[a, MOVES] > 0
+                    touched_now[b] = touched_now[b] or arranged.tag[b, MOVES] > 0
                     collisions += 1
         touched = touched_now
         if collisions == before:

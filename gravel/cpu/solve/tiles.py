@@ -15,6 +15,7 @@ Nothing here depends on the number of threads.
 import numpy as np
 from numba import njit, prange
 
+from gravel.cpu.collide.bounds import MOVES
 from gravel.cpu.solve.blocks import WIDTH
 from gravel.cpu.threads import INNER, PARALLEL
 
@@ -57,7 +58,7 @@ def colour_tiles(contacts, tag, degree, tile_mask, tile_colour):
             if is_hub(a, tag, degree) or is_hub(b, tag, degree):
                 continue
             own += 1
-            mask |= (tile_mask[a] if tag[a, 3] else np.uint64(0)) | (tile_mask[b] if tag[b, 3] else np.uint64(0))
+            mask |= (tile_mask[a] if tag[a, MOVES] else np.uint64(0)) | (tile_mask[b] if tag[b, MOVES] else np.uint64(0))
         if own == 0:
             continue
         colour = lowest_clear_bit(mask)
@@ -70,22 +71,22 @@ def colour_tiles(contacts, tag, degree, tile_mask, tile_colour):
             a, b = contacts.a[c], contacts.b[c]
             if is_hub(a, tag, degree) or is_hub(b, tag, degree):
                 continue
-            if tag[a, 3]:
+            if tag[a, MOVES]:
                 tile_mask[a] |= bit
-            if tag[b, 3]:
+            if tag[b, MOVES]:
                 tile_mask[b] |= bit
 
 
 @njit(**INNER)
 def is_hub(body, tag, degree):
-    return tag[body, 3] and degree[body] > HUB
+    return tag[body, MOVES] and degree[body] > HUB
 
 
 @njit(**INNER)
 def clear_masks(first, last, contacts, tag, degree, mask):
     for c in range(first, last):
         for body in (contacts.a[c], contacts.b[c]):
-            if tag[body, 3] and degree[body] <= HUB:  # the others are shared with tiles that run at the same time
+            if tag[body, MOVES] and degree[body] <= HUB:  # the others are shared with tiles that run at the same time
                 mask[body] = 0
 
 
@@ -104,16 +105,16 @@ def fill_blocks(tile, tile_colour, contacts, tag, degree, mask, colour_of, slot)
         if tile_colour == -2 or is_hub(a, tag, degree) or is_hub(b, tag, degree):
             colour_of[c] = HUB_COLOUR
             continue
-        taken = full | (mask[a] if tag[a, 3] else np.uint64(0)) | (mask[b] if tag[b, 3] else np.uint64(0))
+        taken = full | (mask[a] if tag[a, MOVES] else np.uint64(0)) | (mask[b] if tag[b, MOVES] else np.uint64(0))
         block = lowest_clear_bit(taken)
         if block == 64:
             base, block, full = base + 64, 0, np.uint64(0)
             used[:] = 0
             clear_masks(first, last, contacts, tag, degree, mask)
         bit = np.uint64(1) << np.uint64(block)
-        if tag[a, 3]:
+        if tag[a, MOVES]:
             mask[a] |= bit
-        if tag[b, 3]:
+        if tag[b, MOVES]:
             mask[b] |= bit
         colour_of[c] = 0
         slot[c] = (base + block) * WIDTH + used[block]
@@ -133,7 +134,7 @@ def layer_hubs(contacts, tag, layer, colour_of, slot):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
             if colour_of[c] == HUB_COLOUR:
                 a, b = contacts.a[c], contacts.b[c]
-                at = max(layer[a] if tag[a, 3] else 0, layer[b] if tag[b, 3] else 0)
+                at = max(layer[a] if tag[a, MOVES] else 0, layer[b] if tag[b, MOVES] else 0)
                 layer[a] = layer[b] = at + 1
                 slot[c] = at
                 deepest = max(deepest, at + 1)
