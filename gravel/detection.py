@@ -48,6 +48,7 @@ def detect(
     block, geometry = body_block(shapes, positions, Material(), quaternions, None, None, None, None, False, 0, None)
     geometries = Geometries()
     block["geometry"], block["id"] = geometries.number_of(geometry), np.arange(len(block["position"]))
+    del block["inverse_mass"]  # nothing moves
     engine.add(block)
     engine.set_rules(Rules(margin=Margin(margin, 0.0), geometries=geometries, ellipsoid_method=ellipsoid_method))
     return run_detection(engine)

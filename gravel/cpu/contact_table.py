@@ -39,56 +39,50 @@ class Solved(NamedTuple):
     rows_per_block: int
 
 
-@njit(**INNER)
-def comes_before(c, d, contacts, identity):
-    """Of two contacts with the same lower id: whether c is before d in the table."""
-    high_c, high_d = max(identity[contacts.a[c]], identity[contacts.b[c]]), max(identity[contacts.a[d]], identity[contacts.b[d]])
-    return high_c < high_d or (high_c == high_d and contacts.feature[c] < contacts.feature[d])
-
-
 @njit(nogil=True, error_model="numpy", cache=True)
 def sort_contacts(contacts, identity, key, keys):
-    """Places of the contacts in the order of the table. ``key``: number of each arranged body in the order of ids, below ``keys``."""
-    start = np.zeros(keys + 1, np.int64)
+    """(end of the contacts of each lower id, contacts in that order, their higher ids). ``key``: number of each arranged body in the
+    order of ids, below ``keys``."""
+    end = np.zeros(keys + 1, np.int64)
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            start[min(key[contacts.a[c]], key[contacts.b[c]]) + 1] += 1
+            end[min(key[contacts.a[c]], key[contacts.b[c]]) + 1] += 1
     for k in range(keys):
-        start[k + 1] += start[k]
-    place = np.empty(start[keys], np.int32)
+        end[k + 1] += end[k]
+    place, high = np.empty(end[keys], np.int32), np.empty(end[keys], np.int64)
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            k = min(key[contacts.a[c]], key[contacts.b[c]])
-            place[start[k]] = c
-            start[k] += 1
-    return start, place
+            a, b = contacts.a[c], contacts.b[c]
+            k = min(key[a], key[b])
+            place[end[k]], high[end[k]] = c, max(identity[a], identity[b])
+            end[k] += 1
+    return end, place, high
 
 
 @njit(**INNER)
-def order_chunk(chunk, start, place, contacts, identity):
-    """Put the contacts of each lower id in order; ``start`` holds the ends of their ranges."""
-    for k in range(chunk * CHUNK, min((chunk + 1) * CHUNK, start.size - 1)):
-        first = start[k - 1] if k > 0 else 0
-        for i in range(first + 1, start[k]):
-            c, j = place[i], i
-            while j > first and comes_before(c, place[j - 1], contacts, identity):
-                place[j] = place[j - 1]
+def order_chunk(chunk, end, place, high, feature):
+    """Put the contacts of each lower id in order: few, by their higher id and feature."""
+    for k in range(chunk * CHUNK, min((chunk + 1) * CHUNK, end.size - 1)):
+        first = end[k - 1] if k > 0 else 0
+        for i in range(first + 1, end[k]):
+            c, other, j = place[i], high[i], i
+            while j > first and (other < high[j - 1] or (other == high[j - 1] and feature[c] < feature[place[j - 1]])):
+                place[j], high[j] = place[j - 1], high[j - 1]
                 j -= 1
-            place[j] = c
+            place[j], high[j] = c, other
 
 
 @njit(**INNER)
-def fill_chunk(chunk, place, contacts, identity, reach, solved, columns):
+def fill_chunk(chunk, place, high, contacts, identity, reach, solved, columns):
     normals, arms, gaps, rows, blow, impulses = contacts.normal, contacts.arm, contacts.gap, solved.rows, solved.blow, solved.impulse
     body_a, body_b, point, normal, gap = columns.body_a, columns.body_b, columns.point, columns.normal, columns.gap
     impulse, sliding = columns.impulse, columns.sliding
     for r in range(chunk * CHUNK, min((chunk + 1) * CHUNK, place.size)):
         c = place[r]
-        a, b = contacts.a[c], contacts.b[c]
-        low, high, sign = identity[a], identity[b], 1.0
-        if low > high:
-            low, high, sign = high, low, -1.0
-        body_a[r], body_b[r], gap[r] = low, high, gaps[c]
+        a = contacts.a[c]
+        turned = identity[a] == high[r]  # a has the higher id
+        sign = -1.0 if turned else 1.0
+        body_a[r], body_b[r], gap[r] = identity[contacts.b[c]] if turned else identity[a], high[r], gaps[c]
         for k in range(3):
             point[r, k] = reach[a, k] + float(arms[c, k])
             normal[r, k] = sign * normals[c, k]
@@ -107,11 +101,11 @@ def fill_chunk(chunk, place, contacts, identity, reach, solved, columns):
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def fill_table(start, place, contacts, identity, reach, solved, columns):
-    for chunk in prange((start.size + CHUNK - 1) // CHUNK):
-        order_chunk(np.int64(chunk), start, place, contacts, identity)
+def fill_table(end, place, high, contacts, identity, reach, solved, columns):
+    for chunk in prange((end.size + CHUNK - 1) // CHUNK):
+        order_chunk(np.int64(chunk), end, place, high, contacts.feature)
     for chunk in prange((place.size + CHUNK - 1) // CHUNK):
-        fill_chunk(np.int64(chunk), place, contacts, identity, reach, solved, columns)
+        fill_chunk(np.int64(chunk), place, high, contacts, identity, reach, solved, columns)
 
 
 def make_table(contacts, arranged, solved=None):
@@ -123,7 +117,7 @@ def make_table(contacts, arranged, solved=None):
     else:  # few of many ids are left
         key, keys = np.empty(n, np.int64), n
         key[np.argsort(identity)] = np.arange(n)
-    start, place = sort_contacts(contacts, identity, key, keys)
+    end, place, high = sort_contacts(contacts, identity, key, keys)
     total, none = len(place), np.empty((0, 3), contacts.gap.dtype)
     if solved is None:
         solved = Solved(none, none, np.empty(0, np.int32), none[:, 0], 0)
@@ -136,5 +130,5 @@ def make_table(contacts, arranged, solved=None):
         np.zeros((total, 3)),
         np.zeros(total, bool),
     )
-    fill_table(start, place, contacts, identity, arranged.reach, solved, columns)
+    fill_table(end, place, high, contacts, identity, arranged.reach, solved, columns)
     return ContactTable(*columns)

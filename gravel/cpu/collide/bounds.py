@@ -158,8 +158,9 @@ def arrange_chunk(chunk, order, keys, bodies, half, margin, step, reach, balls, 
         to_key[i] = keys[b]
         for k in range(4):
             to_reach[i, k] = reach[b, k]
-        for k in range(8):
-            to_velocity[i, k] = velocity[b, k]
+        if step > 0.0:  # nothing moves in a detection alone
+            for k in range(8):
+                to_velocity[i, k] = velocity[b, k]
         for k in range(3):
             to_extent[i, k] = extent[b, k]
             to_tag[i, k] = tag[b, k]

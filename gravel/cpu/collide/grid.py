@@ -30,6 +30,8 @@ from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, SHAPE
 
 LEVELS = 12
+CANDIDATES = 512  # bodies around a cell that are brought together in the cache
+C1, C2, C3 = np.uint64(CANDIDATES), np.uint64(2 * CANDIDATES), np.uint64(3 * CANDIDATES)
 CROWD = 4.0  # bodies that a body may meet in its own cell, on average, for one level to serve all sizes
 SPARSE, CELL_BODIES = 0.5, 2.0  # bodies a cell below which wider cells are tried, and how many those hold: fewer cells stay in the cache
 ONE_WIDE, ONE, SEVERAL = range(3)  # levels of cells: what is tried, in this order
@@ -369,7 +371,7 @@ def forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges):
     y2 = ((y2 >> 3) << shift_y) + ((y2 & 7) << 3)
     z1, z2 = iz & wrap[level, 2], (iz + 1) & wrap[level, 2]
     z1, z2 = first[level] + ((z1 >> 3) << shift_z) + ((z1 & 7) << 6), first[level] + ((z2 >> 3) << shift_z) + ((z2 & 7) << 6)
-    own, number = z1 + y1 + x1, 1
+    own, number, ranges[0, 1] = z1 + y1 + x1, 1, -1  # the first range is the cell's own, still to be filled
     if x2 == x0 + 2:  # the three neighbours along x follow each other in memory
         for row in (z1 + y2, z2 + y0, z2 + y1, z2 + y2):
             number = add_range(ranges, number, start[row + x0], start[row + x0 + 3])
@@ -380,6 +382,34 @@ def forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges):
         number = add_range(ranges, number, start[row + x1], start[row + x1 + 1])
         number = add_range(ranges, number, start[row + x2], start[row + x2 + 1])
     return number, start[own + 1]
+
+
+@njit(**INNER)
+def collect(ranges, number, flat_reach, near):
+    """Bodies in the ranges side by side (``near``: x, y, z and reach one after the other, CANDIDATES each); returns how many, or -1
+    if there are too many."""
+    total = 0
+    for m in range(number):
+        total += max(ranges[m, 1] - ranges[m, 0], 0)
+    if total > CANDIDATES:
+        return np.int64(-1)
+    k = np.uint64(0)
+    for m in range(number):
+        for j in range(np.uint64(ranges[m, 0]), np.uint64(max(ranges[m, 1], ranges[m, 0]))):
+            q = j * np.uint64(4)
+            near[k], near[k + C1] = flat_reach[q], flat_reach[q + np.uint64(1)]
+            near[k + C2], near[k + C3] = flat_reach[q + np.uint64(2)], flat_reach[q + np.uint64(3)]
+            k += np.uint64(1)
+    return np.int64(k)
+
+
+@njit(**INNER)
+def separations(x, y, z, r, first, last, near, apart):
+    """apart := squared distance less squared reach of a body and the candidates first to last: one loop without branches, which the
+    compiler vectorises."""
+    for k in range(np.uint64(first), np.uint64(last)):
+        dx, dy, dz, limit = near[k] - x, near[k + C1] - y, near[k + C2] - z, near[k + C3] + r
+        apart[k] = dx * dx + dy * dy + dz * dz - limit * limit
 
 
 @njit(**INNER)
@@ -402,10 +432,11 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
     pair_a, pair_b, count, flat_reach = pairs.a, pairs.b, pairs.count, reach.reshape(-1)
     first, used, width, wrap, bits = cells.first, cells.used, cells.width, cells.wrap, cells.bits
     begin, end = tile * capacity, (tile + 1) * capacity
-    found, last_key, level, number, own_end = begin, np.int32(-1), 0, 0, np.int32(0)
-    ranges, other_ranges, near = np.empty((64, 2), np.int32), np.empty((64, 2), np.int32), np.empty(n - in_cells, np.int32)
+    found, last_key, level, number, total, cell_begin, own_end = begin, np.int32(-1), 0, 0, np.int64(0), 0, np.int32(0)
+    ranges, other_ranges, huge = np.empty((64, 2), np.int32), np.empty((64, 2), np.int32), np.empty(n - in_cells, np.int32)
+    near, apart = np.empty(4 * CANDIDATES), np.empty(CANDIDATES)
     low, high = tile * tile_size, min((tile + 1) * tile_size, n)
-    near_count = huge_bodies_near(low, high, in_cells, n, reach, extent, tag, quaternion, near)
+    huge_count = huge_bodies_near(low, high, in_cells, n, reach, extent, tag, quaternion, huge)
     for i in range(low, high):
         if i >= in_cells:  # a huge body, with the others that come after it
             for j in range(i + 1, n):
@@ -416,20 +447,39 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
             continue
         x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
         if keys[i] != last_key:  # bodies of one cell have the same neighbours
-            last_key, level = keys[i], 0
+            last_key, level, cell_begin = keys[i], 0, i
             while last_key >= first[level + 1]:
                 level += 1
             inverse = 1.0 / width[level]
             ix, iy, iz = floor(x * inverse), floor(y * inverse), floor(z * inverse)
             number, own_end = forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges)
-        ranges[0, 0], ranges[0, 1] = i + 1, own_end
-        found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+            ranges[0, 0], ranges[0, 1] = i, own_end
+            shared = start[last_key + 1] - start[last_key] > 1  # by several bodies, for which it pays to bring them together
+            total = collect(ranges, number, flat_reach, near) if shared else np.int64(-1)
+        if total < 0:  # one body alone, or a crowd
+            ranges[0, 0], ranges[0, 1] = i + 1, own_end
+            found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+        else:
+            place = i - cell_begin + 1
+            separations(x, y, z, r, place, total, near, apart)
+            m, base = 0, ranges[0, 0]  # candidate k is body base + k, within its range
+            for k in range(place, total):
+                if apart[k] > 0.0:
+                    continue
+                while base + k >= ranges[m, 1]:
+                    base += ranges[m + 1, 0] - ranges[m, 1]
+                    m += 1
+                j = base + k
+                if (balls or may_touch(i, j, reach, half, balls)) and may_collide(i, j, tag, ignored):
+                    if found < end:
+                        pair_a[found], pair_b[found] = i, j
+                    found += 1
         for coarse in range(level):
             if used[coarse] > 0:
                 others = coarse_ranges(x, y, z, r, coarse, cells, start, other_ranges)
                 found = test_ranges(i, other_ranges, others, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
-        for k in range(near_count):
-            j = near[k]
+        for k in range(huge_count):
+            j = huge[k]
             if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
                 if found < end:
                     pair_a[found], pair_b[found] = i, j

@@ -16,7 +16,7 @@ from gravel.cpu.collide.bounds import margin_of
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.manifold import convex_convex, convex_plane
 from gravel.cpu.collide.meshes import collect, mesh_mesh, sphere_mesh, thin_out_by_normal
-from gravel.cpu.collide.narrow import in_order, relative_speed, scale_of
+from gravel.cpu.collide.narrow import in_order, may_close, scale_of
 from gravel.cpu.collide.pair_functions import ROWS, between_ellipsoids
 from gravel.cpu.collide.rounds import sphere_round
 from gravel.cpu.collide.support import Solid, solid_of
@@ -315,12 +315,12 @@ def gather_tile(tile, pairs, pair_capacity, arranged, margin, step, capacity, jo
             if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
                 dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
                 nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
-                if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
                     c = add_contact(contacts, c, a, b, 0, nx, ny, nz, x, y, z, gap)
             while job < last_job and jobs.pair[job] == k:
                 for r in range(jobs.start[job], jobs.start[job] + jobs.found[job]):
                     x, y, z, gap = values[r, 3], values[r, 4], values[r, 5], values[r, 6]
-                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                    if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
                         c = add_contact(contacts, c, a, b, names[r], values[r, 0], values[r, 1], values[r, 2], x, y, z, gap)
                 job += 1
             k += 1

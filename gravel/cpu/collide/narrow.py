@@ -35,6 +35,12 @@ class Contacts(NamedTuple):
 
 
 @njit(**INNER)
+def may_close(gap, near, step, velocity, reach, a, b, x, y, z):
+    """Whether a gap is within the margin, or could be closed within the step at the present relative speed."""
+    return gap <= near or (step > 0.0 and gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z))
+
+
+@njit(**INNER)
 def relative_speed(velocity, reach, a, b, x, y, z):
     """|velocity of b relative to a| at the point (x, y, z) from the centre of a."""
     bx, by, bz = x + reach[a, 0] - reach[b, 0], y + reach[a, 1] - reach[b, 1], z + reach[a, 2] - reach[b, 2]
@@ -127,7 +133,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
                 near = margin_of(margin, a, b, reach, extent, tag)
                 if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their place
                     nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
-                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                    if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
                         if c < end:
                             contact_a[c], contact_b[c], features[c], gaps[c] = a, b, 0, gap
                             normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
@@ -138,7 +144,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
                 found = pair_contacts(a, b, dx, dy, dz, size, limit, extent, tag, quaternion, number_of, work, out, feature)
                 for p in range(found):
                     nx, ny, nz, x, y, z, gap = out[p, 0], out[p, 1], out[p, 2], out[p, 3], out[p, 4], out[p, 5], out[p, 6]
-                    if gap <= near or gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z):
+                    if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
                         if c < end:
                             contact_a[c], contact_b[c], features[c], gaps[c] = a, b, feature[p], gap
                             normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz

@@ -1,6 +1,7 @@
 """Traits of a set of bodies: which kinds of shapes there are, whether all that move are balls, and how their sizes differ. They
 decide which kernels a scene needs and which broad phase suits it, and change only when bodies come or go."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from gravel.cpu.collide import grid, narrow
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
-BINS, PER_OCTAVE, MIDDLE = 2048, 8, 1024  # of bounding radii: bin k holds 2^((k - MIDDLE) / PER_OCTAVE)
+BINS, PER_OCTAVE, MIDDLE = 2048, 8, 1024  # of bounding radii: so many bins from each power of two to the next
 MIXED = 3  # octaves that the largest bodies' radius is above the median, from which on the tree is quicker than the grid
 
 
@@ -41,7 +42,8 @@ def survey(tag, extent, inverse_mass, geometry, count):
             even = inverse_mass[i, 1] == inverse_mass[i, 2] and inverse_mass[i, 2] == inverse_mass[i, 3]
             balls &= kind == SPHERE and even
         if extent[i, 3] < np.inf:
-            k = np.int64(np.floor(np.log2(max(extent[i, 3], 1e-300)) * PER_OCTAVE)) + MIDDLE
+            share, octave = math.frexp(extent[i, 3])  # radius = share 2^octave, share in [1/2, 1)
+            k = PER_OCTAVE * octave + np.int64((2.0 * share - 1.0) * PER_OCTAVE) + MIDDLE
             count[min(max(k, 0), BINS - 1)] += 1
     return kinds, movers, balls, shared
 
