@@ -141,6 +141,20 @@ def test_contacts_are_sorted_where_few_of_many_ids_are_left():
     assert keys == sorted(keys)
 
 
+def test_contacts_of_a_floor_with_very_many_are_sorted():
+    scene, n = gv.Scene(), 900
+    scene.add_body(gv.Plane(), fixed=True)
+    places = np.stack(np.meshgrid(np.arange(30), np.arange(30)), -1).reshape(-1, 2) * 0.1
+    scene.add_bodies(gv.Box((0.05, 0.05, 0.05)), np.column_stack([np.random.default_rng(9).permutation(places), np.full(n, 0.05)]))
+    sim = gv.Simulation(scene, 1e-3)
+    sim.step()
+    table = sim.contacts
+    floor = table[table.body_a == 0]
+    assert floor.body_b.tolist() == np.repeat(np.arange(1, n + 1), 4).tolist()  # four corners each
+    assert np.all(np.diff(table.body_a) >= 0)
+    assert floor.impulse[:, 2].sum() == pytest.approx(n * 1000 * 0.1**3 * 9.81 * 1e-3, rel=0.05)
+
+
 # --- fields
 def test_fields_are_the_one_source():
     bodies = Bodies(np.float32)

@@ -10,7 +10,7 @@ import click
 
 from gravel import checks
 
-NAMES = ("collide", "contacts", "ellipsoids", "pairs", "box-collider", "solver", "step", "convergence", "joints")
+NAMES = ("collide", "contacts", "ellipsoids", "pairs", "box-collider", "solver", "step", "state", "convergence", "joints")
 
 
 def run(names, quick, threads, as_json):
