@@ -42,7 +42,7 @@ from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "APGD",

@@ -586,6 +586,22 @@ def test_compound_in_a_scene_brings_its_hulls():
     assert len(scene.geometries) == 2 and scene.bodies.geometry.tolist() == [1, 1, 1]
 
 
+def test_geometries_of_equal_content_are_stored_once():
+    """Made anew each time, alone and as parts of compounds; what differs in one number is another."""
+    points = np.random.default_rng(5).normal(size=(12, 3))
+    scene = gv.Scene()
+    for k in range(4):
+        scene.add_body(gv.ConvexHull(points.copy()), (5 * k, 0, 0), fixed=True)
+        scene.add_body(gv.Compound([(gv.ConvexHull(points.copy()),), (gv.Sphere(1.0), (3, 0, 0))]), (5 * k, 9, 0), fixed=True)
+    assert scene.bodies.geometry.tolist() == [0, 2] * 4 and len(scene.geometries) == 3  # 1: the part, about its centre of mass
+    assert scene.geometries[2].parts[0] is scene.geometries[1]
+    scene.add_body(gv.ConvexHull(points + np.eye(12, 3) * 1e-12), fixed=True)
+    scene.add_body(gv.Compound([(gv.ConvexHull(points.copy()),), (gv.Sphere(1.0), (3, 0, 1e-12))]), fixed=True)
+    assert scene.bodies.geometry.tolist()[-2:] == [3, 4]
+    before = gv.Simulation(scene, 1e-3).cast_rays((0, 0, 9), (0, 0, -1)).distance
+    assert before == gv.Simulation(scene, 1e-3).cast_rays((5, 0, 9), (0, 0, -1)).distance
+
+
 # --- clumps
 def lens(r, s, d):
     """Volume that balls of radii r and s with centres d apart share."""

@@ -227,6 +227,28 @@ def test_results_of_another_version_are_refused(tmp_path):
         read_frame(tmp_path / "r.vtkhdf")
 
 
+def test_planes_are_written_where_they_are_in_each_frame(tmp_path):
+    """A plane that tips and sinks, one that stands, and one that is removed between the frames."""
+    scene, rate = gv.Scene(), 0.5
+    tips = gv.ConstantVelocity((0, 0, -0.2), (0, rate, 0))
+    scene.add_body(gv.Plane((0, 0, 1)), motion=tips)
+    scene.add_body(gv.Plane((1, 0, 0)), (-2, 0, 0), fixed=True, quaternion=(np.cos(np.pi / 4), 0, 0, np.sin(np.pi / 4)))
+    gone = scene.add_body(gv.Plane((0, 1, 0)), (0, -3, 0), fixed=True)
+    scene.add_body(gv.Sphere(0.1), (0, 0, 5))
+    simulation = gv.Simulation(scene, 0.01)
+    with ResultWriter(tmp_path / "r.vtkhdf", simulation) as writer:
+        writer.write_frame()
+        for _ in range(50):
+            simulation.step()
+        simulation.remove(gone)
+        writer.write_frame()
+    first, last = read_frame(tmp_path / "r.vtkhdf", 0), read_frame(tmp_path / "r.vtkhdf", 1)
+    assert np.allclose(first["plane_normal"], [(0, 0, 1), (0, 1, 0), (0, 1, 0)], atol=1e-12)
+    angle = rate * simulation.time
+    assert np.allclose(last["plane_normal"], [(np.sin(angle), 0, np.cos(angle)), (0, 1, 0)], atol=1e-9)
+    assert np.allclose(last["plane_position"], [(0, 0, -0.2 * simulation.time), (-2, 0, 0)], atol=1e-9)
+
+
 def test_checkpoints_hold_geometries_and_bodies_may_be_added_after(tmp_path):
     scene, shapes = of_all_kinds()
     simulation = gv.Simulation(scene, 1e-3)
