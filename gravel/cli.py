@@ -18,6 +18,8 @@ class Commands(click.Group):
     def invoke(self, context):
         try:
             return super().invoke(context)
+        except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
+            raise
         except (ValueError, TypeError, OSError, RuntimeError) as error:
             raise click.ClickException(str(error)) from None
 

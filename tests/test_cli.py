@@ -24,6 +24,14 @@ def test_run_prints_device_first_and_result_last_and_leaves_files(call, tmp_path
     assert (tmp_path / "pile.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize("words", [(), *((name,) for name in sorted(main.commands))], ids=lambda words: "_".join(words) or "gravel")
+def test_help_is_no_error(call, words):
+    for option in ("--help", "-h"):
+        result = call(*words, option)
+        assert result.exit_code == 0 and result.output.startswith("Usage:") and "Error" not in result.output
+    assert call("--version").exit_code == 0
+
+
 def test_picture_and_plot(call, tmp_path):
     call("run", "pile", "--bodies", 30, "--time", 0.05, "--quiet", "--no-picture", "-o", "a.vtkhdf")
     for words in (("picture", "a.vtkhdf", "--frame", 2, "--colour", "speed", "-o", "p.png"), ("plot", "a.vtkhdf", "-o", "q.png")):
