@@ -7,6 +7,7 @@
 from gravel.batches import contact_batches, count_contacts
 from gravel.contacts import ContactTable
 from gravel.detection import find_contacts
+from gravel.errors import SimulationError
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
 from gravel.io.robots import Robot
@@ -39,7 +40,7 @@ from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
-from gravel.simulation import PAPER_SCHEME, Simulation, SimulationError, StepReport
+from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 
 __version__ = "0.4.0"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from gravel import checks
+from gravel.errors import SimulationError
+from gravel.interrupts import HeldBack
 from gravel.io.checkpoint import save as save_checkpoint
 from gravel.io.vtkhdf import ResultWriter, check_writable
 
@@ -59,17 +61,18 @@ def run(
         check_writable(checkpoint)
         if checkpoint_every is not None:
             seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
-            calls.append(_Periodic(lambda s: save_checkpoint(s, checkpoint), seconds, simulation))
+            calls.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))
     if save is not None:
         writer = ResultWriter(save, simulation)
-        writer.write_frame()
-        calls.append(_Periodic(lambda s: writer.write_frame(), every, simulation))
+        calls.append(_Periodic(lambda s: _whole(writer.write_frame), every, simulation))
     tally = _Tally()
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
     started = time.perf_counter()
     bar = tqdm(total=steps, disable=not progress, unit="step", smoothing=0.1, dynamic_ncols=True)
     interrupted = False
     try:
+        if writer:
+            _whole(writer.write_frame)
         with bar:
             for k in range(steps):
                 if progress and k == 0:
@@ -86,6 +89,9 @@ def run(
                 )
     except KeyboardInterrupt:
         interrupted = True
+    except SimulationError:
+        simulation.views.renew()  # what was written and refused is not part of the last good state
+        raise
     finally:  # also when a step failed: the state is the last good one
         if writer:
             try:
@@ -106,6 +112,12 @@ def run(
         tally.unconverged,
         interrupted,
     )
+
+
+def _whole(function, *arguments):
+    """Files are written to the end: HDF5 swallows an interrupt that comes in between."""
+    with HeldBack():
+        function(*arguments)
 
 
 class _Tally:

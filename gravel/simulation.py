@@ -18,6 +18,8 @@ import numpy as np
 from gravel import checks
 from gravel.contacts import ContactTable
 from gravel.engine import ELLIPSOID_METHODS, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
+from gravel.errors import SimulationError
+from gravel.interrupts import HeldBack
 from gravel.joints.kinds import ANGLE, OFFSET_Z
 from gravel.joints.table import JointTable, joint_table
 from gravel.materials import Material, pair_table
@@ -36,14 +38,6 @@ PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
 ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
-
-
-class SimulationError(RuntimeError):
-    """A step that could not be taken. The simulation still holds the last good state."""
-
-    def __init__(self, message, body=None, time=None, step=None):
-        super().__init__(message)
-        self.body, self.time, self.step = body, time, step
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,7 @@ class Simulation:
             scene.ignored.copy(),
         )
         self.engine.add(_block_with_forces(scene))
-        self.views = Views(self.engine, int(scene.bodies.id.max()) + 1)
+        self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
         self.motions = dict(scene.motions)
         self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
         self.steps = 0
@@ -166,31 +160,32 @@ class Simulation:
         problem, found, impacts = self._prepare(self.warm_start, lap)
         outcome = self.solver.run(problem)
         lap("solve")
-        taken = self.engine.commit(self.world)
-        self._refuse_fault(taken.fault)
-        broken = self._break_overloaded()
-        self.steps += 1
-        self._refused = False
-        self.views.renew()
+        with HeldBack():  # state, count and report belong together
+            taken = self.engine.commit(self.world)
+            self._refuse_fault(taken.fault)
+            broken = self._break_overloaded()
+            self.steps += 1
+            self._refused = False
+            self.views.renew()
+            lap("positions")
+            self.report = StepReport(
+                self.steps,
+                self.time,
+                found.contacts,
+                outcome.iterations,
+                outcome.residual,
+                outcome.residual_rms,
+                outcome.residual <= self.solver.tolerance,
+                found.penetration,
+                taken.energy,
+                impacts,
+                taken.violation,
+                broken,
+                found.broad_phase,
+                lap.seconds,
+            )
         if self.steps == 1:
             self._warn_of_overlaps(found.penetration)
-        lap("positions")
-        self.report = StepReport(
-            self.steps,
-            self.time,
-            found.contacts,
-            outcome.iterations,
-            outcome.residual,
-            outcome.residual_rms,
-            outcome.residual <= self.solver.tolerance,
-            found.penetration,
-            taken.energy,
-            impacts,
-            taken.violation,
-            broken,
-            found.broad_phase,
-            lap.seconds,
-        )
         return self.report
 
     def _prepare(self, warm, lap):
@@ -269,18 +264,20 @@ class Simulation:
 
     def _motion_pose(self, body, time):
         start_position, start_quaternion, since = self.motion_starts[body]
-        return pose_at(self.motions[body], time - since, start_position, start_quaternion)
+        try:
+            return pose_at(self.motions[body], time - since, start_position, start_quaternion)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"the motion of body {body}: {error}") from None
+
+    def _refusal(self, words, body):
+        """The error for what the next step cannot take."""
+        message = f"{words} in step {self.steps + 1}, t = {self.time:g} s; the state before that step is kept"
+        return SimulationError(message, body, self.time, self.steps + 1)
 
     def _refuse_fault(self, body):
         if body >= 0:
             where = ", ".join(f"{x:g}" for x in self.engine.pick("position", [body])[0])
-            raise SimulationError(
-                f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds "
-                f"in step {self.steps + 1}, t = {self.time:g} s; the state before that step is kept",
-                body,
-                self.time,
-                self.steps + 1,
-            )
+            raise self._refusal(f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds", body)
 
     # --- joints in the step
     def _settle_joints(self):

@@ -10,7 +10,7 @@ origin keeps its exact place; ``real`` is the precision of the simulation.
 
 import math
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,8 +131,10 @@ class Views:
         "torques": ("torque", slice(0, 3)),
     }
 
-    def __init__(self, engine, count: int):
+    def __init__(self, engine, count: int, refusal: Callable[[str, int], Exception]):
+        """``refusal(words, body)``, a method, makes the error for what cannot be taken back."""
         self.engine, self.count = engine, count
+        self._refusal = weakref.WeakMethod(refusal)  # its owner holds these views: no circle, so that all memory goes with it
         self._lent: dict[str, np.ndarray] = {}  # since the last step
         self._held: dict[str, weakref.ref] = {}  # before it: by users, or by nobody
 
@@ -165,9 +167,26 @@ class Views:
         """What users wrote goes to the engine."""
         if not (self._lent or self._held):
             return
-        for name, array in self._living():
-            field, columns = self.LENT[name]
-            self.engine.set_field(field, columns, array[self.engine.ids()])
+        ids = self.engine.ids()
+        taken = [(name, array[ids]) for name, array in self._living()]
+        for name, values in taken:
+            self._check(name, values, ids)
+        for name, values in taken:
+            self.engine.set_field(*self.LENT[name], values)
+
+    def _check(self, name, values, ids):
+        """Refuse what is not finite; of quaternions also zeros, and bring the others to length one."""
+        bad = ~np.isfinite(values).all(axis=1) if not np.isfinite(values.sum()) else np.zeros(len(values), bool)
+        if name == "quaternions":
+            squares = np.einsum("ni,ni->n", values, values)
+            bad |= squares < 1e-18
+            off = ~bad & (np.abs(squares - 1.0) > 1e-9)
+            values[off] /= np.sqrt(squares[off])[:, None]
+        if bad.any():
+            row = np.flatnonzero(bad)[np.argmin(ids[bad])]
+            written = ", ".join(f"{x:g}" for x in values[row])
+            wanted = "finite and not zero" if name == "quaternions" else "finite"
+            raise self._refusal()(f"{name} of body {ids[row]} must be {wanted}, not ({written})", int(ids[row]))
 
     def renew(self) -> None:
         """The engine's state has changed: arrays that are still held show it."""

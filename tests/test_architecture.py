@@ -18,12 +18,14 @@ from gravel.problem import ConeProblem
 ROOT = pathlib.Path(__file__).parents[1]
 PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints"}  # descriptions
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
-USER = PLAIN | {"contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches", "simulation", "run", "io"}
+USER = PLAIN | {"errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches", "simulation", "run", "io"}
 ALLOWED = {
     "checks": set(),
     "rotations": set(),
     "state": set(),
     "contacts": set(),
+    "interrupts": set(),
+    "errors": set(),
     "formulas": set(),
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
@@ -39,8 +41,8 @@ ALLOWED = {
     "problem": {"checks", "engine"},
     "detection": PLAIN | {"contacts", "engine", "scene"},
     "batches": PLAIN | {"contacts", "engine", "scene"},
-    "simulation": PLAIN | {"contacts", "engine", "queries", "scene", "solvers", "run", "io"},
-    "run": {"checks", "io"},
+    "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "solvers", "run", "io"},
+    "run": {"checks", "errors", "interrupts", "io"},
     "io": PLAIN | {"scene", "problem", "solvers", "simulation", "io"},
     "view": {"checks", "rotations", "shapes", "io", "view"},
     "scenes": USER | {"scenes"},

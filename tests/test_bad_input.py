@@ -537,6 +537,48 @@ def test_force_that_is_not_finite_stops_the_step():
     expect_fault(sim, 3)
 
 
+@pytest.mark.parametrize("name", ["positions", "quaternions", "velocities", "angular_velocities", "forces", "torques"])
+@pytest.mark.parametrize("body", [0, 3])  # the floor, and a ball between two others
+def test_what_was_written_is_looked_at_before_the_step(name, body):
+    scene = gv.Scene()
+    scene.add_body(gv.Plane(), fixed=True)
+    scene.add_bodies(BALL, [(0.2 * k, 0, 0.1) for k in range(5)])  # all touch
+    sim = gv.Simulation(scene, 1e-3)
+    sim.step()
+    before = sim.state_hash()
+    good = np.array(getattr(sim, name)[body])
+    getattr(sim, name)[body, 1] = NAN
+    with pytest.raises(gv.SimulationError, match=f"{name} of body {body} must be finite") as caught:
+        sim.step()
+    assert caught.value.body == body and sim.steps == 1
+    with pytest.raises(gv.SimulationError, match=f"{name} of body {body}"):
+        sim.state_hash()
+    getattr(sim, name)[body] = good
+    assert sim.state_hash() == before
+    sim.step()
+
+
+def test_quaternions_that_were_written_get_length_one_or_are_refused():
+    sim = gv.Simulation(floor_and_balls(), 1e-3)
+    sim.quaternions[2] = (0, 0, 3, 4)
+    sim.step()
+    assert np.allclose(sim.quaternions[2], (0, 0, 0.6, 0.8))
+    sim.quaternions[3] = 0
+    with pytest.raises(gv.SimulationError, match=r"quaternions of body 3 must be finite and not zero, not \(0, 0, 0, 0\)"):
+        sim.step()
+
+
+def test_a_motion_that_gives_no_number_is_refused_by_its_body():
+    scene = floor_and_balls()
+    lid = scene.add_body(gv.Box((1, 1, 0.1)), (0, 0, 3), motion=lambda t: (0, 0, 3 if t < 0.002 else NAN))
+    sim = gv.Simulation(scene, 1e-3)
+    sim.step()
+    state = sim.state_hash()
+    with pytest.raises(ValueError, match=f"motion of body {lid}.*must be finite"):
+        sim.step()
+    assert sim.state_hash() == state
+
+
 def test_repaired_state_goes_on_as_if_nothing_had_happened():
     sims = [gv.Simulation(floor_and_balls(), 1e-3) for _ in range(2)]
     for sim in sims:
@@ -556,10 +598,14 @@ def test_repaired_state_goes_on_as_if_nothing_had_happened():
 def test_contacts_after_a_refused_step_are_refused_not_mixed():
     scene = floor_and_balls()
     scene.add_bodies(BALL, [(k, 2, 0.5) for k in range(3)])
-    sim = gv.Simulation(scene, 1e-2)
+    sim = gv.Simulation(scene, 1e-2, bounds=((-9, -9, -9), (9, 9, 9)))
     sim.step()
     sim.velocities[4:] = (0, 0, -100)
+    number = len(sim.contacts)
     sim.velocities[1] = NAN
+    expect_fault(sim, 1)
+    assert len(sim.contacts) == number  # refused before it began: those of the last step are still there
+    sim.velocities[1] = (1e6, 0, 0)
     expect_fault(sim, 1)
     with pytest.raises(gv.SimulationError, match="refused step"):
         _ = sim.contacts

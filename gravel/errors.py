@@ -1,0 +1,9 @@
+"""Errors of gravel's own; bad input is a ValueError or TypeError that says what is allowed."""
+
+
+class SimulationError(RuntimeError):
+    """A step that could not be taken. The simulation still holds the last good state."""
+
+    def __init__(self, message, body=None, time=None, step=None):
+        super().__init__(message)
+        self.body, self.time, self.step = body, time, step

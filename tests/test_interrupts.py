@@ -1,0 +1,97 @@
+"""Ctrl-C at bad moments: state, count and report belong together, frames are whole, and the run stops."""
+
+import signal
+
+import numpy as np
+import pytest
+
+import gravel as gv
+from gravel.io import vtkhdf
+from gravel.io.vtkhdf import read_frame, read_reports
+
+G, H = 9.81, 0.01
+
+
+def falling():
+    scene = gv.Scene()
+    ball = scene.add_body(gv.Sphere(0.1), (0, 0, 0))
+    return gv.Simulation(scene, H, precision="double"), ball
+
+
+def height_after(steps):
+    """Of a ball that falls from rest, by the step's own rule: v += g h, then x += v h."""
+    return -G * H**2 * steps * (steps + 1) / 2
+
+
+def interrupt_in(monkeypatch, owner, name, at):
+    """SIGINT comes while the function runs for the at-th time, after its work is done."""
+    calls, function = [], getattr(owner, name)
+
+    def interrupted(*arguments, **options):
+        result = function(*arguments, **options)
+        calls.append(name)
+        if len(calls) == at:
+            signal.raise_signal(signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+@pytest.mark.parametrize("place", ["commit", "_break_overloaded", "renew"])
+def test_an_interrupt_between_the_commit_and_the_count_waits(place, monkeypatch):
+    sim, ball = falling()
+    owner = {"commit": sim.engine, "renew": sim.views}.get(place, sim)
+    interrupt_in(monkeypatch, owner, place, 3)
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(10):
+            sim.step()
+    assert sim.steps == 3 and sim.report.step == 3
+    assert sim.positions[ball, 2] == pytest.approx(height_after(3), rel=1e-12)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    sim.step()
+    assert sim.positions[ball, 2] == pytest.approx(height_after(4), rel=1e-12)
+
+
+def test_an_interrupt_before_the_commit_leaves_the_last_state(monkeypatch):
+    sim, ball = falling()
+    interrupt_in(monkeypatch, sim.engine, "match", 3)
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(10):
+            sim.step()
+    assert sim.steps == 2 and sim.positions[ball, 2] == pytest.approx(height_after(2), rel=1e-12)
+
+
+@pytest.mark.parametrize("at", [2, 5])
+def test_a_run_that_is_interrupted_while_it_writes_a_frame_stops_after_that_step(at, monkeypatch, tmp_path):
+    sim, ball = falling()
+    interrupt_in(monkeypatch, vtkhdf.ResultWriter, "_append", 20 * at)
+    report = sim.run(until=1.0, save=tmp_path / "r.vtkhdf", every=H, checkpoint=tmp_path / "c.h5")
+    assert report.interrupted and report.steps == sim.steps < 100
+    frame = read_frame(tmp_path / "r.vtkhdf")
+    assert frame["time"] == pytest.approx(sim.time)
+    assert frame["position"][0, 2] == pytest.approx(height_after(sim.steps), rel=1e-5)
+    assert len(read_reports(tmp_path / "r.vtkhdf")["time"]) == sim.steps
+    assert gv.Simulation.load(tmp_path / "c.h5").state_hash() == sim.state_hash()
+
+
+def test_another_handler_is_left_alone(monkeypatch):
+    sim, _ = falling()
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(sim.steps))
+    try:
+        interrupt_in(monkeypatch, sim.engine, "commit", 2)
+        for _ in range(4):
+            sim.step()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [1] and sim.steps == 4
+
+
+def test_steps_in_a_thread_are_not_concerned():
+    import threading
+
+    sim, ball = falling()
+    thread = threading.Thread(target=lambda: [sim.step() for _ in range(3)])
+    thread.start()
+    thread.join()
+    assert sim.steps == 3 and np.isfinite(sim.positions).all()
