@@ -185,8 +185,9 @@ class Views:
         if bad.any():
             row = np.flatnonzero(bad)[np.argmin(ids[bad])]
             written = ", ".join(f"{x:g}" for x in values[row])
-            wanted = "finite and not zero" if name == "quaternions" else "finite"
-            raise self._refusal()(f"{name} of body {ids[row]} must be {wanted}, not ({written})", int(ids[row]))
+            wanted, refusal = "finite and not zero" if name == "quaternions" else "finite", self._refusal()
+            assert refusal is not None  # whoever asks is its owner
+            raise refusal(f"{name} of body {ids[row]} must be {wanted}, not ({written})", int(ids[row]))
 
     def renew(self) -> None:
         """The engine's state has changed: arrays that are still held show it."""
