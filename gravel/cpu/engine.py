@@ -204,7 +204,8 @@ class CpuEngine:
         self.rolling = self.rules.rolling
         self.impulse, self.torque = self.buffers.kept("starts", (room, self.rolling), lambda: self._starts(room))
         last = self.last if warm else self._memory(0, 0, self.rolling)
-        match.match_contacts(found.contacts, arranged.order, arranged.id, last, self.impulse, self.torque)
+        listed = found.contacts.a, found.contacts.b, found.contacts.feature, found.contacts.start, found.contacts.count
+        match.match_contacts(*listed, arranged.order, arranged.id, last, self.impulse, self.torque)
 
     def _starts(self, room):
         """Starting impulses and torques."""

@@ -79,8 +79,7 @@ def slack_of(margin, step, bounding_radius, velocity, i, status, shape):
 
 
 @njit(**INNER)
-def bounds_of_chunk(chunk, bodies, margin, step, reach, statistics):
-    position, velocity, extent, tag = bodies.position, bodies.velocity, bodies.extent, bodies.tag
+def bounds_of_chunk(chunk, position, velocity, extent, tag, margin, step, reach, statistics):
     count, largest = statistics.count[chunk], statistics.largest[chunk]
     for k in range(BINS):
         count[k] = 0
@@ -95,10 +94,10 @@ def bounds_of_chunk(chunk, bodies, margin, step, reach, statistics):
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def find_bounds(bodies, margin, step, reach, statistics):
+def find_bounds(position, velocity, extent, tag, margin, step, reach, statistics):
     """Fill ``reach`` and the chunks' statistics."""
     for chunk in prange(statistics.count.shape[0]):
-        bounds_of_chunk(np.int64(chunk), bodies, margin, step, reach, statistics)
+        bounds_of_chunk(np.int64(chunk), position, velocity, extent, tag, margin, step, reach, statistics)
 
 
 @njit(**INNER)

@@ -48,7 +48,8 @@ class Detector:
         self.tile_size = tile_size(n)
         self.reach = self.buffers.array("reach", n, (4,), "f8")
         self.statistics = self.buffers.kept("statistics", chunks, lambda: self._statistics(chunks))
-        bounds.find_bounds(bodies, rules.margin, rules.step, self.reach, self.statistics)
+        of_bodies = bodies.position, bodies.velocity, bodies.extent, bodies.tag
+        bounds.find_bounds(*of_bodies, rules.margin, rules.step, self.reach, self.statistics)
 
     def sort_bodies(self):
         """Bring the bodies into the order of the broad phase."""

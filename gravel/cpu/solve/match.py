@@ -37,8 +37,7 @@ def recall(owner, a, b, feature, old_a, old_b, old_feature, first, number):
 
 
 @njit(**INNER)
-def match_tile(tile, contacts, order, identity, memory, impulse, torque):
-    contact_a, contact_b, feature, start, count = contacts.a, contacts.b, contacts.feature, contacts.start, contacts.count
+def match_tile(tile, contact_a, contact_b, feature, start, count, order, identity, memory, impulse, torque):
     old_a, old_b, old_feature, first, number = memory.a, memory.b, memory.feature, memory.first, memory.number
     old_impulse, old_torque = memory.impulse, memory.torque
     for c in range(start[tile], start[tile] + count[tile]):
@@ -59,10 +58,10 @@ def match_tile(tile, contacts, order, identity, memory, impulse, torque):
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def match_contacts(contacts, order, identity, memory, impulse, torque):
+def match_contacts(contact_a, contact_b, feature, start, count, order, identity, memory, impulse, torque):
     """``impulse`` (and ``torque``) := what the memory holds for each contact, else zero."""
-    for tile in prange(contacts.count.size):
-        match_tile(np.int64(tile), contacts, order, identity, memory, impulse, torque)
+    for tile in prange(count.size):
+        match_tile(np.int64(tile), contact_a, contact_b, feature, start, count, order, identity, memory, impulse, torque)
 
 
 @njit(**INNER)
