@@ -1,6 +1,6 @@
 """Assemble: contacts and joint rows to one cone problem in block form.
 
-In: contacts with slots, arranged bodies, the material table. Out: the rows of the blocks (``gravel.cpu.solve.blocks``).
+In: contacts with slots, arranged bodies, what pairs of materials do at a contact. Out: the rows of the blocks (``gravel.cpu.solve.blocks``).
 
 The bias of a contact is b = (gap / h) n for a gap (it may close, no further), and for a penetration the share of it that
 the step may take back, at most at ``recovery_speed``. Immovable bodies that turn add the velocity of their surface.
@@ -136,7 +136,7 @@ def make_assemble_tile(general):
 
     @njit(**INNER)
     @named("any" if general else "balls")
-    def assemble_tile(tile, contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
+    def assemble_tile(tile, contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns):
         rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         block_impulse, block_torque = unknowns.impulse, unknowns.torque
         rolling = rolling_arms.size > 0
@@ -153,7 +153,7 @@ def make_assemble_tile(general):
             ax, ay, az = arm[c, 0], arm[c, 1], arm[c, 2]
             bx, by, bz = ax + reach[a, 0] - reach[b, 0], ay + reach[a, 1] - reach[b, 1], az + reach[a, 2] - reach[b, 2]
             i, j = tag[a, MATERIAL], tag[b, MATERIAL]
-            friction, cohesion = table[i, j, FRICTION_COLUMN], table[i, j, COHESION_COLUMN]
+            friction, cohesion = contact_values[i, j, FRICTION_COLUMN], contact_values[i, j, COHESION_COLUMN]
             body_a[slot[c]], body_b[slot[c]] = a, b
             rows[k + NX], rows[k + NY], rows[k + NZ] = nx, ny, nz
             rows[k + FRICTION] = friction
@@ -197,8 +197,8 @@ def make_assemble_tile(general):
             block_impulse[at + WIDTH] = pn * ny + keep * ty
             block_impulse[at + 2 * WIDTH] = pn * nz + keep * tz
             if rolling:
-                rolling_arms[block * 2 * WIDTH + lane] = table[i, j, ROLLING_COLUMN]
-                rolling_arms[block * 2 * WIDTH + WIDTH + lane] = table[i, j, SPINNING_COLUMN]
+                rolling_arms[block * 2 * WIDTH + lane] = contact_values[i, j, ROLLING_COLUMN]
+                rolling_arms[block * 2 * WIDTH + WIDTH + lane] = contact_values[i, j, SPINNING_COLUMN]
                 for row in range(3):
                     block_torque[at + row * WIDTH] = torque[c, row]
 
@@ -210,18 +210,18 @@ any_tile = make_assemble_tile(True)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def assemble_balls(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
+def assemble_balls(contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns):
     """Fill the blocks' rows and the starting impulses, where every movable body is a ball."""
     for block in range(blocks.block_start[-2], blocks.block_start[-1]):  # the hubs', which all tiles fill
         clear_block(block, blocks, unknowns, False, arranged.order.size)
     for tile in prange(contacts.count.size):
-        ball_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)
+        ball_tile(np.int64(tile), contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns)
 
 
 @njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def assemble_any(contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns):
+def assemble_any(contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns):
     """The same for bodies of any shape."""
     for block in range(blocks.block_start[-2], blocks.block_start[-1]):
         clear_block(block, blocks, unknowns, True, arranged.order.size)
     for tile in prange(contacts.count.size):
-        any_tile(np.int64(tile), contacts, slot, arranged, inertia, table, impulse, torque, scalars, margin, blocks, unknowns)
+        any_tile(np.int64(tile), contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns)

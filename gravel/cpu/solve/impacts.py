@@ -138,7 +138,7 @@ def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction,
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def bounce(contacts, arranged, inertia, table, step, threshold, blow):
+def bounce(contacts, arranged, inertia, contact_values, step, threshold, blow):
     """Let colliding pairs bounce; ``blow`` (c, 3) := the impulses of that on b. Returns the number of collisions."""
     collisions, n = 0, arranged.order.size
     touched = np.ones(n, np.bool_)
@@ -157,7 +157,7 @@ def bounce(contacts, arranged, inertia, table, step, threshold, blow):
                 if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
                     continue
                 i, j = arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL]
-                restitution, friction = table[i, j, RESTITUTION_COLUMN], table[i, j, FRICTION_COLUMN]
+                restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
                 if restitution > 0.0 and bounce_pair(
                     first, c, contacts, arranged, inertia, restitution, friction, step, threshold, blow, target, load
                 ):
