@@ -1,6 +1,7 @@
 """Assemble: contacts and joint rows to one cone problem in block form.
 
-In: contacts with slots, arranged bodies, what pairs of materials do at a contact. Out: the rows of the blocks (``gravel.cpu.solve.blocks``).
+In: contacts with slots, arranged bodies, what pairs of materials do at a contact. Out: the rows of the blocks
+(``gravel.cpu.solve.blocks``).
 
 The bias of a contact is b = (gap / h) n for a gap (it may close, no further), and for a penetration the share of it that
 the step may take back, at most at ``recovery_speed``. Immovable bodies that turn add the velocity of their surface.
