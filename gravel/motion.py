@@ -46,15 +46,16 @@ class Oscillation:
         return position + self.amplitude * swing, quaternion
 
 
-def pose_at(motion, time, position, quaternion):
-    """Pose that a motion asks for at a time, checked; ``position`` and ``quaternion`` are the body's pose in the scene."""
+def pose_at(motion, time, position, quaternion, name="the motion"):
+    """Pose that a motion asks for at a time, checked; ``position`` and ``quaternion`` are the body's pose in the scene. ``name`` is
+    what a refusal calls it."""
     if hasattr(motion, "pose"):
         return motion.pose(time, position, quaternion)
     answer = motion(time)
     if isinstance(answer, tuple) and len(answer) == 2 and np.ndim(answer[0]) == 1:
-        turned = checks.array(f"quaternion of the motion at t = {time:g} s", answer[1], (4,))
+        turned = checks.array(f"quaternion of {name} at t = {time:g} s", answer[1], (4,))
         norm = np.linalg.norm(turned)
         if norm < 1e-12:
-            raise ValueError(f"quaternion of the motion at t = {time:g} s must not be zero")
+            raise ValueError(f"quaternion of {name} at t = {time:g} s must not be zero")
         answer, quaternion = answer[0], turned / norm
-    return checks.array(f"position of the motion at t = {time:g} s", answer, (3,)), quaternion
+    return checks.array(f"position of {name} at t = {time:g} s", answer, (3,)), quaternion

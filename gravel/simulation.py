@@ -253,21 +253,20 @@ class Simulation:
         """Bodies with a motion get the velocity that takes them from where the step looks to where the next one will."""
         ids, dt, look = list(self.motions), self.dt, 0.5 * self.dt if self.midpoint else 0.0
         poses = lambda time: [_array_pose(self._motion_pose(body, time)) for body in ids]  # noqa: E731
-        ahead, end = poses(self.time + look + dt), poses(self.time + dt)
+        ahead = poses(self.time + look + dt)
         if self.midpoint:
             position, quaternion = map(np.array, zip(*poses(self.time + look)))
+            end = poses(self.time + dt)
         else:
             position, quaternion = self.engine.pick("position", ids), self.engine.pick("quaternion", ids)
+            end = ahead
         turns = to_rotation_vector(multiply([turned for _, turned in ahead], conjugate(quaternion)))
         velocity = np.hstack([(np.array([place for place, _ in ahead]) - position) / dt, turns / dt])
         return Driven(np.array(ids), position, quaternion, velocity, *map(np.array, zip(*end)))
 
     def _motion_pose(self, body, time):
         start_position, start_quaternion, since = self.motion_starts[body]
-        try:
-            return pose_at(self.motions[body], time - since, start_position, start_quaternion)
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"the motion of body {body}: {error}") from None
+        return pose_at(self.motions[body], time - since, start_position, start_quaternion, f"the motion of body {body}")
 
     def _refusal(self, words, body):
         """The error for what the next step cannot take."""

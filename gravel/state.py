@@ -176,7 +176,9 @@ class Views:
 
     def _check(self, name, values, ids):
         """Refuse what is not finite; of quaternions also zeros, and bring the others to length one."""
-        bad = ~np.isfinite(values).all(axis=1) if not np.isfinite(values.sum()) else np.zeros(len(values), bool)
+        with np.errstate(invalid="ignore", over="ignore"):
+            sound = np.isfinite(values.sum())
+        bad = np.zeros(len(values), bool) if sound else ~np.isfinite(values).all(axis=1)
         if name == "quaternions":
             squares = np.einsum("ni,ni->n", values, values)
             bad |= squares < 1e-18
