@@ -60,7 +60,7 @@ def list_scenes():
 @click.option("--friction", help="cone (convex, as in the papers) or coulomb (default: the scene's own).")
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
 @click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
-@click.option("--threads", type=int, help="Threads (default: all cores).")
+@click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random places and sizes.")
 @click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf).")
 @click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
@@ -215,7 +215,7 @@ def plot(result, output, joints):
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
-@click.option("--threads", type=int, help="Threads (default: all cores).")
+@click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores).")
 def bench(names, as_json, quick, threads):
     """Run benchmarks next to the papers' figures.
 

@@ -321,9 +321,12 @@ def threading_layer() -> str:
 
 
 def checked_threads(n: int | None) -> int:
-    """A number of threads as users give it; None: all."""
+    """A number of threads as users give it; None: what OMP_NUM_THREADS says, at most all, or all."""
     most = largest_thread_count()
-    n = most if n is None else checks.count("threads", n, minimum=1)
+    if n is None:
+        asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # a list speaks of nested regions, too
+        return min(int(asked), most) if asked.isdigit() and int(asked) > 0 else most
+    n = checks.count("threads", n, minimum=1)
     if n > most:
         raise ValueError(f"threads must be at most {most} on this machine, not {n}")
     return n

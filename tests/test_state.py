@@ -8,7 +8,7 @@ import pytest
 import gravel as gv
 from gravel import scenes
 from gravel.cpu import rows
-from gravel.engine import make_engine
+from gravel.engine import largest_thread_count, make_engine
 from gravel.state import FIELD, FIELDS, Bodies
 
 
@@ -255,6 +255,14 @@ def test_a_refused_step_leaves_driven_bodies_as_they_were(integrator):
     for name, values in zip(("positions", "quaternions", "velocities", "angular_velocities"), before):
         assert np.array_equal(getattr(sim, name), values), name
     assert before[2][drum, 2] != 0.0
+
+
+# --- threads
+@pytest.mark.parametrize("asked, given", [("1", 1), ("1,4", 1), ("99", None), ("0", None), ("many", None), ("", None)])
+def test_the_number_of_threads_follows_the_environment(asked, given, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert flying(5)[0].threads == (largest_thread_count() if given is None else given)
+    assert flying(5, threads=largest_thread_count())[0].threads == largest_thread_count()  # what is said counts
 
 
 # --- across a stop
