@@ -536,7 +536,10 @@ class Simulation:
         if body >= self.count:
             raise ValueError(f"body must be an id below {self.count}, not {body}")
         self.views.take_back()
-        if self.engine.pick("tag", [body])[0, STATUS] != IMMOVABLE:
+        status = self.engine.pick("tag", [body])[0, STATUS]
+        if status == REMOVED:
+            raise ValueError(f"body must be one that is there, but body {body} was removed")
+        if status != IMMOVABLE:
             raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
         if motion is not None and not callable(motion) and not hasattr(motion, "pose"):
             raise TypeError(f"motion must be a function of time or a ready motion, not {motion!r}")

@@ -276,6 +276,13 @@ def test_the_engine_itself_forgets_a_step_that_was_refused(integrator):
         assert np.array_equal(sim.engine.pick(name, [drum]), values), name
 
 
+def test_a_removed_body_gets_no_motion():
+    sim, *_ = flying(5)
+    sim.remove(2)
+    with pytest.raises(ValueError, match="body 2 was removed"):
+        sim.set_motion(2, None)
+
+
 # --- threads
 @pytest.mark.parametrize("asked, given", [("1", 1), ("1,4", 1), ("99", None), ("0", None), ("many", None), ("", None)])
 def test_the_number_of_threads_follows_the_environment(asked, given, monkeypatch):

@@ -170,7 +170,7 @@ class Mechanism:
     # --- who hangs together
     def connected(self, joints, state, without):
         """Mask of the joints that are connected with some, by way of bodies that can move; none that connects with a body ``without``."""
-        label, of_body = self._labels(state)
+        label, _ = self._labels(state)
         driven = {label[j] for name in ("body_a", "body_b") for j, b in enumerate(self.joint_values[name]) if b in without}
         return np.isin(label, list({label[j] for j in joints} - driven))
 

@@ -19,7 +19,6 @@ from gravel.cpu.solve.blocks import WIDTH
 from gravel.cpu.threads import INNER, PARALLEL
 
 CHUNK = 64  # blocks
-JOINT_CHUNK = 1024
 
 
 class Cones(NamedTuple):
