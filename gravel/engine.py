@@ -133,8 +133,12 @@ class Problem(Protocol):
     def begin(self) -> None:
         """Velocities take the starting impulses in, once."""
 
-    def sweep(self, passes: int) -> None:
-        """Gauss-Seidel: every row in turn takes the impulse that is best for it alone."""
+    def sweep(self, passes: int, cap: float, enough: float) -> int:
+        """Gauss-Seidel: every row in turn takes the impulse that is best for it alone, from where the last two sweeps point (momentum
+        up to ``cap``). Ends early when no row's velocity changes by more than ``enough``; returns how many passes were made."""
+
+    def calm(self) -> None:
+        """The next sweep starts without momentum."""
 
     def measure(self) -> tuple[float, float]:
         """(largest, root mean square) residual of impulses and velocities as they stand, m/s."""
@@ -256,8 +260,9 @@ class Engine(Protocol):
 
     def restore(self, memory: Mapping[str, np.ndarray]) -> None: ...
 
-    def warm_up(self) -> bool:
-        """Prepare what the first step needs; True if that takes a while (kernels are being compiled)."""
+    def warm_up(self, tell: Callable[[str], None], joints: bool) -> Callable[[], None]:
+        """Prepare what the first step needs; ``joints``: whether there will be some. ``tell`` is told in words what takes a while,
+        until the function that is returned is called."""
 
     def cast_rays(self, origins: np.ndarray, directions: np.ndarray, reach: float) -> tuple[np.ndarray, ...]:
         """What rays hit first, the columns of ``queries.RayHits``; directions have length one."""

@@ -74,9 +74,9 @@ def run(
         if writer:
             _whole(writer.write_frame)
         with bar:
-            for k in range(steps):
-                if progress and k == 0:
-                    bar.set_postfix_str("first step: compiling where needed")
+            if progress:
+                simulation.tell = lambda words: bar.set_postfix_str(words)
+            for _ in range(steps):
                 report = simulation.step()
                 tally.add(report)
                 if writer:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf}
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
+TOLERANCE = 0.02  # of |gravity| dt: the default tolerance of a step
+WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
 ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 
 
@@ -50,7 +52,7 @@ class StepReport:
     iterations: int
     residual: float  # m/s, largest over contacts and joint rows
     residual_rms: float  # m/s
-    converged: bool  # residual <= the solver's tolerance
+    converged: bool  # residual <= the tolerance (``Simulation.tolerance``)
     max_penetration: float  # m, found at the start of the step
     kinetic_energy: float  # J, at its end
     impacts: int  # collisions with restitution
@@ -106,7 +108,7 @@ class Simulation:
             raise ValueError("scene must hold at least one body; add some with scene.add_body or scene.add_bodies")
         self.scene = scene
         self.dt = checks.number("dt", dt, above=0.0)
-        self.solver = GaussSeidel(tolerance=1e-4) if solver is None else solver
+        self.solver = GaussSeidel() if solver is None else solver
         if not isinstance(self.solver, Solver):
             raise TypeError(f"solver must be a solver such as GaussSeidel(), not {solver!r}")
         checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
@@ -144,7 +146,7 @@ class Simulation:
         self.steps = 0
         self.start_time = 0.0
         self.report: StepReport | None = None
-        self.compiling = False  # whether the first step had to compile kernels
+        self.tell = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self._rules: Rules | None = None
         self.mechanism = scene.mechanism.copy()
@@ -154,11 +156,21 @@ class Simulation:
     def step(self) -> StepReport:
         """Advance by ``dt``; returns a ``StepReport``."""
         if self.report is None:
-            self._renew_rules()
-            self.compiling = self.engine.warm_up()
+            prepared = self._warm_up()
+            try:
+                return self._take_step()
+            finally:
+                prepared()
+        return self._take_step()
+
+    def _warm_up(self):
+        self._renew_rules()
+        return self.engine.warm_up(lambda words: self.tell(words), len(self.mechanism) > 0)
+
+    def _take_step(self):
         lap = _Lap()
         problem, found, impacts = self._prepare(self.warm_start, lap)
-        outcome = self.solver.run(problem)
+        outcome = self.solver.iterate(problem, self.tolerance)
         lap("solve")
         with HeldBack():  # state, count and report belong together
             taken = self.engine.commit(self.world)
@@ -175,7 +187,7 @@ class Simulation:
                 outcome.iterations,
                 outcome.residual,
                 outcome.residual_rms,
-                outcome.residual <= self.solver.tolerance,
+                outcome.residual <= self.tolerance,
                 found.penetration,
                 taken.energy,
                 impacts,
@@ -245,6 +257,14 @@ class Simulation:
         self.engine.set_rules(self._rules)
 
     @property
+    def tolerance(self) -> float:
+        """m/s: the residual up to which a step counts as converged. Where the solver does not say: 2 % of the speed that a body gains
+        by gravity in a step, or 1e-4 where there is no gravity."""
+        if self.solver.tolerance is not None:
+            return self.solver.tolerance
+        return TOLERANCE * self.dt * float(np.linalg.norm(self.gravity)) or WEIGHTLESS
+
+    @property
     def midpoint(self) -> bool:
         """Whether the step looks half a step ahead."""
         return len(self.mechanism) > 0 if self.integrator == "auto" else self.integrator == "midpoint"
@@ -281,6 +301,8 @@ class Simulation:
     # --- joints in the step
     def _settle_joints(self):
         """Before the first step: joints are closed where that was asked for, and velocities fit them."""
+        if len(self.mechanism):
+            self._warm_up()()
         if self.mechanism.open:
             self.engine.set_joints(self.mechanism.arrays(directly=True))
             reach = max(self.mechanism.row_values["scale"], default=1.0)

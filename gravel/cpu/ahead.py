@@ -13,28 +13,37 @@ import pathlib
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.core import event
 
 from gravel.cpu import integrate
 from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
-from gravel.cpu.collide.detector import tile_size
+from gravel.cpu.joints import direct, gauges, laws
+from gravel.cpu.joints import rows as joint_rows
 from gravel.cpu.solve import assemble, block_problem, impacts, match, tiles
+from gravel.cpu.threads import SMALL, Kernel
 
-started = set()  # features that this process has dealt with
+MODULES = bounds, grid, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble, gauges, laws, joint_rows, direct
+PATIENCE = 300  # s after which a process that compiles is taken to be dead
+started: dict = {}  # features that this process has dealt with: an ``Ahead``, or None where nothing is at work
 # What a kernel that does nothing must answer for the stages to go on.
 ANSWERS = {
-    "find_pairs": 0,
-    "find_all_pairs": 0,
+    "find_pairs": lambda *arguments: _one_pair(*arguments),
+    "find_all_pairs": lambda *arguments: _one_pair(*arguments),
     "sort_along_curve": 0,
     "sort_along_axis": 0,
     **{f"find_{family.name}_contacts": 0 for family in narrow.FAMILIES},
     "list_jobs": 0,
     "gather_contacts": 0,
-    "summarise": (0, 0.0),
+    "summarise": (1, 0.0),
     "bounce": 0,
     "plan_blocks": lambda *arguments: _one_block(*arguments),
+    "sweep": lambda *arguments: arguments[-1],
+    "joint_residual": (0.0, 0.0),
+    "measure_violations": 0.0,
     "commit_balls": -1,
     "commit_any": -1,
 }
@@ -43,7 +52,7 @@ ANSWERS = {
 def marker(features):
     """The file that tells that the kernels for these features are compiled, or None where there is no cache to share."""
     try:
-        cache = pathlib.Path(grid.find_pairs._cache.cache_path)
+        cache = pathlib.Path(grid.find_pairs.alone._cache.cache_path)
         cache.mkdir(parents=True, exist_ok=True)
     except (AttributeError, OSError):
         return None
@@ -54,37 +63,67 @@ def marker(features):
     return cache / f"gravel-{hashlib.sha256(content.encode()).hexdigest()[:16]}.compiled"
 
 
-def features_of(engine):
-    """What decides which kernels an engine's step needs, in one word."""
-    traits, rules, n = engine.detector.traits, engine.rules, engine.rows.count
+def features_of(engine, joints):
+    """What decides which kernels an engine's step needs, in one word; ``joints``: whether there are, or will be."""
+    traits, rules = engine.detector.traits, engine.rules
     family = traits.family.name
     tables = jobs.tables_of(engine.rows, engine.geometries) if family == "any" else (False,) * 4
     words = [
         "single" if engine.real == np.float32 else "double",
         family + "".join(str(int(used)) for used in tables),
-        "balls" if engine.balls else "any",
+        "balls" if traits.balls and not joints else "both" if traits.some_balls else "any",
         "rolling" if rules.rolling else "plain",
         "bouncy" if rules.bouncy else "dead",
         engine.detector.phase,
-        "tiles" if n > tile_size(n) else "tile",
+        "joints" if joints else "free",
+        "midpoint" if rules.midpoint else "euler",
     ]
     return "-".join(words)
 
 
-def start(engine):
-    """Start the second process unless the kernels are compiled already; True if it was started."""
-    features = features_of(engine)
-    if features in started:
-        return False
-    started.add(features)
-    done = marker(features)
-    if done is None or done.exists() or os.cpu_count() < 2 or not _claim(done):
-        return False
+class Ahead(NamedTuple):
+    """What is compiled beside this process."""
+
+    tables: pathlib.Path  # is there when the tables of ``jobs`` are ready, by far the largest kernels
+    done: pathlib.Path  # is there when the kernels with threads are ready, too
+    claim: pathlib.Path  # is there while a process works on them
+
+    def ready(self):
+        return self.done.exists() or not _is_alive(self.claim)
+
+    def wait_for_tables(self):
+        while not self.tables.exists() and _is_alive(self.claim):
+            time.sleep(0.02)
+
+
+def _is_alive(claim):
+    """Whether a process seems to be at work."""
     try:
-        subprocess.Popen(child_command(features), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return time.time() - claim.stat().st_mtime < PATIENCE
     except OSError:
         return False
-    return True
+
+
+def start(engine, features):
+    """Start the second process unless the kernels are compiled already; returns an ``Ahead`` if one is at work, else None.
+
+    It compiles the forms without threads, which the first step waits for, then those with: the run goes on meanwhile."""
+    threads = engine.threads > 1 and engine.rows.count >= SMALL
+    if features in started:
+        return started[features]
+    started[features] = None
+    done, threaded = marker(features), marker(features + "-threads")
+    if done is None or (done.exists() and (threaded.exists() or not threads)) or os.cpu_count() < 2:
+        return None
+    claim = threaded.with_suffix(".compiling")
+    if _claim(claim):
+        try:
+            subprocess.Popen(child_command(features), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except OSError:
+            claim.unlink(missing_ok=True)
+            return None
+    started[features] = Ahead(done.with_suffix(".tables"), threaded, claim)
+    return started[features]
 
 
 def child_command(features):
@@ -94,67 +133,124 @@ def child_command(features):
     return [sys.executable, "-c", script, features, json.dumps(sys.path)]
 
 
-def _claim(done):
+def _claim(claim):
     """Whether this process may start one for these kernels: one at a time, unless the last one was cut off minutes ago."""
-    claim = done.with_suffix(".compiling")
     try:
-        if claim.exists() and time.time() - claim.stat().st_mtime > 300:
-            claim.unlink()
+        if not _is_alive(claim):
+            claim.unlink(missing_ok=True)
         os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except OSError:
         return False
     return True
 
 
+class Watch(event.Listener):
+    """Tells what is being compiled, and how many kernels of how many are ready."""
+
+    def __init__(self, tell, plan):
+        self.tell, self.plan, self.depth, self.seen = tell, plan, 0, set()
+
+    def on_start(self, e):
+        if self.depth == 0 and "dispatcher" in e.data:
+            self.seen.add(e.data["dispatcher"].py_func.__qualname__)
+            self.tell(f"compiling {e.data['dispatcher'].py_func.__name__}, {len(self.seen)}{self._of()}, for this and later runs")
+        self.depth += 1
+
+    def on_end(self, e):
+        self.depth -= 1
+
+    def _of(self):
+        try:
+            return f" of at most {self.plan.read_text()}"
+        except OSError:  # not known yet
+            return ""
+
+
+def watch(tell, features):
+    """``tell`` is told of each kernel that this process compiles from here on, until the function that is returned is called."""
+    done = marker(features)
+    listener = Watch(tell, done.with_suffix(".plan") if done is not None else pathlib.Path())
+    event.register("numba:compile", listener)
+    return lambda: event.unregister("numba:compile", listener)
+
+
 class Recorder:
     """Stands in for a kernel: takes note of its arguments' types."""
 
-    def __init__(self, kernel, calls):
-        self.kernel, self.calls = kernel, calls
+    def __init__(self, name, kernel, calls):
+        self.name, self.kernel, self.calls = name, kernel, calls
 
     def __call__(self, *arguments):
         self.calls.append((self.kernel, tuple(numba.typeof(a) for a in arguments)))
-        answer = ANSWERS.get(self.kernel.py_func.__name__)
+        answer = ANSWERS.get(self.name)
         return answer(*arguments) if callable(answer) else answer
+
+
+def _one_pair(*arguments):
+    """As if a pair had been found, so that the stages after it are run."""
+    arguments[-1].count[:] = 1
+    return 1
 
 
 def _one_block(*arguments):
     """The plan of a problem with one block, so that its kernels are run."""
-    arguments[7][-1] = 1  # block_start
+    arguments[9][:, -1] = 1  # start
     return 1, 1
 
 
 def compile_backwards(features):
-    """Compile what a step of a scene with these features needs, from the last kernel to the first."""
-    done = marker(features)
-    for kernel, types in reversed(_dry_step(features)):
-        kernel.compile(types)
-    done.touch()
-    done.with_suffix(".compiling").unlink(missing_ok=True)
+    """Compile what a step of a scene with these features needs: the tables, which the other process waits for, then from the last
+    kernel to the first; without threads, then with."""
+    claim = marker(features + "-threads").with_suffix(".compiling")
+    try:
+        for word in ("", "-threads"):
+            done = marker(features + word)
+            if not done.exists():
+                calls = _dry_step(features, threaded=bool(word))
+                done.with_suffix(".plan").write_text(str(len(calls)))
+                tables = [call for call in calls if call[0].py_func.__name__.startswith("fill_rows")]
+                for kernel, types in tables:
+                    kernel.compile(types)
+                done.with_suffix(".tables").touch()
+                for kernel, types in reversed([call for call in calls if call not in tables]):
+                    kernel.compile(types)
+                done.touch()
+    finally:
+        claim.unlink(missing_ok=True)
 
 
-def _dry_step(features):
-    """Kernels and argument types of a step, in its order."""
-    simulation = _tiny(features)
+def _dry_step(features, threaded):
+    """Kernels and argument types of a step, in its order; of scenes with joints, those of the contacts come first: a machine that
+    touches nothing does not wait for them."""
     calls = []
     ANSWERS["make_room"] = 0, 0, np.array([digit == "1" for digit in features.split("-")[1][-4:]])
-    for module in (bounds, grid, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble):
+    kept = [(module, dict(vars(module))) for module in (*MODULES, block_problem)]
+    for module in MODULES:
         for name, value in list(vars(module).items()):
-            if isinstance(value, numba.core.dispatcher.Dispatcher) and value._cache.__class__.__name__ != "NullCache":
-                setattr(module, name, Recorder(value, calls))
-    jobs.TABLES = tuple(Recorder(table, calls) for table in jobs.TABLES)
-    make, parallel = block_problem.kernel, features.endswith("tiles")
-    block_problem.kernel = lambda job, general, rolling, threads: Recorder(make(job, general, rolling, parallel), calls)
-    simulation.engine.warm_up = lambda: False
+            if name.startswith("_"):  # runs once, when joints are made
+                continue
+            if isinstance(value, Kernel):
+                setattr(module, name, Recorder(value.name, value.threaded if threaded else value.alone, calls))
+            elif isinstance(value, numba.core.dispatcher.Dispatcher) and value._cache.__class__.__name__ != "NullCache":
+                setattr(module, name, Recorder(name, value, calls))
+    jobs.TABLES = tuple(Recorder("table", table, calls) for table in jobs.TABLES)
+    make = block_problem.kernel
+    block_problem.kernel = lambda job, balls, wide, rolling, _: Recorder(job, make(job, balls, wide, rolling, threaded), calls)
+    simulation = _tiny(features)
+    simulation.engine.warm_up = lambda tell, joints: lambda: None
     simulation.step()
-    return calls
+    for module, values in kept:
+        vars(module).update(values)
+    calls = list(dict.fromkeys(calls))
+    early = [call for call in calls if call[0].py_func.__module__.split(".")[2] == "solve" or "narrow" in call[0].py_func.__module__]
+    return early + [call for call in calls if call not in early] if "joints" in features else calls
 
 
 def _tiny(features):
     """A scene of two bodies with these features."""
-    from gravel import Box, Capsule, Ellipsoid, GaussSeidel, Material, Mesh, Plane, Scene, Simulation, Sphere
+    from gravel import Box, Capsule, Ellipsoid, GaussSeidel, Material, Mesh, Plane, Revolute, Scene, Simulation, Sphere
 
-    precision, family, shapes, rolling, bouncy, phase, _ = features.split("-")
+    precision, family, shapes, rolling, bouncy, phase, joints, integrator = features.split("-")
     family = family[:-4]
     triangle = Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
     still = {"ball": [], "ball_mesh": [triangle], "box": [], "ellipsoid": [], "any": [triangle]}[family]
@@ -166,5 +262,11 @@ def _tiny(features):
     scene.add_body(Plane(), material=material, fixed=True)
     for shape in still:
         scene.add_body(shape, material=material, fixed=True)
-    scene.add_body(moving, (0, 0, 5), material)
-    return Simulation(scene, dt=1e-3, solver=GaussSeidel(iterations=1), precision=precision, broad_phase=phase)
+    body = scene.add_body(moving, (0, 0, 5), material)
+    if shapes == "both":
+        scene.add_body(Sphere(1.0), (0, 0, 9), material)
+        scene.add_body(Capsule(1.0, 1.0), (0, 0, 15), material)
+    if joints == "joints":
+        scene.add_joint(Revolute(None, body, (0, 0, 0), (0, 1, 0)))
+    solver = GaussSeidel(iterations=1)
+    return Simulation(scene, dt=1e-3, solver=solver, precision=precision, broad_phase=phase, integrator=integrator)

@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.contacts import ContactTable
-from gravel.cpu.solve.blocks import COHESION, FRICTION, WIDTH
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.solve.blocks import COHESION, FRICTION, WIDTH, row_offset
+from gravel.cpu.threads import INNER, Kernel
 
 CHUNK = 4096
 SLIDING = 0.999  # of what friction can bear
@@ -37,7 +37,7 @@ class Solved(NamedTuple):
     blow: np.ndarray  # (c, 3) of impacts; empty where nothing bounces
     slot: np.ndarray  # (c,) place in the blocks
     rows: np.ndarray  # of the blocks
-    rows_per_block: int
+    ball_blocks: int  # how many of the blocks are the balls'
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -97,7 +97,7 @@ def fill_chunk(chunk, place, high, contacts, identity, reach, solved, columns):
         px, py, pz = float(impulses[c, 0]), float(impulses[c, 1]), float(impulses[c, 2])
         nx, ny, nz = float(normals[c, 0]), float(normals[c, 1]), float(normals[c, 2])
         push = px * nx + py * ny + pz * nz
-        at = (solved.slot[c] // WIDTH) * solved.rows_per_block * WIDTH + solved.slot[c] % WIDTH
+        at = row_offset(solved.slot[c] // WIDTH, solved.ball_blocks) + solved.slot[c] % WIDTH
         friction, load = float(rows[at + np.int64(FRICTION)]), push + float(rows[at + np.int64(COHESION)])
         tx, ty, tz = px - push * nx, py - push * ny, pz - push * nz
         sliding[r] = load > 0.0 and np.sqrt(tx * tx + ty * ty + tz * tz) >= SLIDING * friction * load
@@ -106,7 +106,7 @@ def fill_chunk(chunk, place, high, contacts, identity, reach, solved, columns):
         impulse[r, 0], impulse[r, 1], impulse[r, 2] = sign * px, sign * py, sign * pz
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def fill_table(end, place, high, contacts, identity, reach, solved, columns):
     for chunk in prange((end.size + CHUNK - 1) // CHUNK):
         order_chunk(np.int64(chunk), end, place, high, contacts.feature)

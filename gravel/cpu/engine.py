@@ -16,8 +16,8 @@ from gravel.cpu.joints.stage import JointStage
 from gravel.cpu.rows import FEW, Rows, is_torn
 from gravel.cpu.solve import assemble, impacts, match, tiles
 from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
-from gravel.cpu.solve.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH, Blocks, Scalars, Unknowns
-from gravel.cpu.threads import use_threads
+from gravel.cpu.solve.blocks import WIDTH, Blocks, Scalars, Unknowns, rows_before
+from gravel.cpu.threads import SMALL, use_threads
 from gravel.engine import ALONE, ELLIPSOID_METHODS, Commit, Detection, Margin, Rules, Share, no_lap
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
@@ -44,6 +44,7 @@ class CpuRules(NamedTuple):
 
 def make_rules(rules, library):
     values = rules.contact_values
+    friction = float(values[..., assemble.FRICTION_COLUMN].max())
     return CpuRules(
         rules.step,
         rules.midpoint,
@@ -54,7 +55,7 @@ def make_rules(rules, library):
         library,
         pair_functions.shapes_of(library, ELLIPSOID_METHODS.index(rules.ellipsoid_method)),
         library.half,
-        Scalars(float(rules.coulomb), rules.step, rules.recovery, min(rules.recovery_speed, 1e30)),
+        Scalars(float(rules.coulomb), rules.step, rules.recovery, min(rules.recovery_speed, 1e30), friction),
         rules.threshold,
         bool(np.any(values[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0)),
         bool(np.any(values[..., impacts.RESTITUTION_COLUMN] > 0)),
@@ -75,6 +76,8 @@ class CpuEngine:
         self.driven = self.before = None  # bodies with a motion in this step, and their velocities before it
         self.last = self._memory(0, 0, False)  # contacts of the last step that was taken
         self.problem = None
+        self.threaded = False  # whether kernels with threads have been used
+        self.ahead = None  # what is being compiled beside this process
         self.taken = False  # whether the contacts that were found last belong to a step that was taken
         self.set_rules(Rules())
 
@@ -137,7 +140,7 @@ class CpuEngine:
     # --- the step
     def begin(self):
         self._settle()
-        use_threads(self.threads, self.rows.count)
+        self._use_threads()
         if self.joined_version != self.rows.version:
             self._find_joined()
         self.detector.know(self.rows)
@@ -149,12 +152,21 @@ class CpuEngine:
             self.bodies = self.buffers.kept("ahead", version, lambda: self._ahead(now))
             integrate.drift(now, 0.5 * self.rules.step, self.bodies)
 
+    def _use_threads(self):
+        """Small scenes run on one thread, and so do others while kernels with threads are being compiled beside them. Who has used
+        those goes on to, or a scene that shrinks and grows would compile in the middle of a run."""
+        many = self.threads > 1 and self.rows.count >= SMALL
+        self.threaded = self.threaded or (many and (self.ahead is None or self.ahead.ready()))
+        use_threads(self.threads if many and self.threaded else 1, self.threaded)
+
     def _find_joined(self):
         """Rows of the bodies that have joints or may not touch."""
         self.joined_version = self.rows.version
         self.excluded = exclude.make_excluded(self.rows.rows_of(self.apart), self.rows.count) if len(self.apart) else None
+        self.jointed = np.zeros(0 if self.joints is None else self.rows.count, np.bool_)
         if self.joints is not None:
             self.joints.find_places()
+            self.jointed[self.joints.members.place] = True
 
     def _ahead(self, now):
         n, array = self.rows.count, self.buffers.array
@@ -185,7 +197,7 @@ class CpuEngine:
         self.problem = None
         detector.find_bounds(self.bodies, self.rules, self.balls)
         lap("bounds")
-        detector.sort_bodies()
+        detector.sort_bodies(self.jointed)
         lap("order")
         detector.list_pairs()
         detector.exclude_pairs(self.excluded)
@@ -203,6 +215,8 @@ class CpuEngine:
         found, arranged, room = self.detector, self.detector.arranged, self.detector.contact_room
         self.rolling = self.rules.rolling
         self.impulse, self.torque = self.buffers.kept("starts", (room, self.rolling), lambda: self._starts(room))
+        if found.contact_total == 0:
+            return
         last = self.last if warm else self._memory(0, 0, self.rolling)
         listed = found.contacts.a, found.contacts.b, found.contacts.feature, found.contacts.start, found.contacts.count
         match.match_contacts(*listed, arranged.order, arranged.id, last, self.impulse, self.torque)
@@ -218,7 +232,7 @@ class CpuEngine:
         if not found.balls:
             assemble.world_inertia(found.order, self.bodies, self.inertia)
         self.blow = self.buffers.array("blow", found.contact_room if rules.bouncy else 0, (3,))
-        if not rules.bouncy:
+        if not rules.bouncy or found.contact_total == 0:
             return 0
         rest = rules.contact_values, rules.step, rules.threshold, self.blow
         return int(impacts.bounce(found.contacts, found.arranged, self.inertia, *rest))
@@ -242,20 +256,24 @@ class CpuEngine:
         found, rules = self.detector, self.rules
         n, tile_count, room = self.rows.count, len(found.contacts.count), found.contact_room
         plan = self.buffers.kept("plan", (n, tile_count, room), lambda: self._plan(n, tile_count, room))
-        run, colours = tiles.plan_blocks(found.contacts, found.arranged.tag, *plan)
-        self.slot, block_start = plan[4:6]
-        number = int(block_start[-1])
-        key = number, n, tile_count, run, colours, found.balls, self.rolling
-        blocks, unknowns = self.buffers.kept("blocks", key, lambda: self._blocks(number * WIDTH, run, colours, *plan[5:]))
-        kernel = assemble.assemble_balls if found.balls else assemble.assemble_any
-        start = self.impulse, self.torque
-        rest = rules.scalars, rules.margin, blocks, unknowns
-        kernel(found.contacts, self.slot, found.arranged, self.inertia, rules.contact_values, *start, *rest)
+        kinds = found.traits.some_balls, not found.balls  # of contacts: between balls, and wide
+        self.slot, start = plan[4:6]
+        if found.contact_total > 0:
+            run, colours = tiles.plan_blocks(found.contacts, found.arranged.tag, *kinds, *plan)
+        else:
+            run, colours, start[:], plan[7][0] = 0, 0, 0, 0
+        numbers = int(start[0, -1]), int(start[1, -1])
+        key = *numbers, n, tile_count, run, colours, found.balls, self.rolling
+        blocks, unknowns = self.buffers.kept("blocks", key, lambda: self._blocks(*numbers, run, colours, *plan[5:]))
+        if found.contact_total > 0:
+            kernel = assemble.assemble_balls if found.balls else assemble.assemble_any
+            rest = rules.contact_values, self.impulse, self.torque, rules.scalars, rules.margin, blocks, unknowns
+            kernel(found.contacts, self.slot, found.arranged, self.inertia, *rest)
         joints = NO_JOINTS
         if self.joints is not None:
             scalars, joints = rules.scalars, self.joints.block
             self.joints.assemble(scalars.step, scalars.recovery_speed, rules.threshold, unknowns.velocity, warm)
-        self.problem = BlockProblem(blocks, unknowns, rules.scalars, found.contact_total, joints, self.share)
+        self.problem = BlockProblem(blocks, unknowns, rules.scalars, found.contact_total, kinds, joints, self.share)
         return self.problem
 
     def _plan(self, n, tile_count, room):
@@ -267,24 +285,27 @@ class CpuEngine:
             array("tile_colour", tile_count, dtype="i4"),
             array("colour", room, dtype="u1"),
             array("slot", room, dtype="i4"),
-            array("block_start", tile_count + 2, dtype="i8"),
+            array("block_start", 2 * (tile_count + 2), dtype="i8").reshape(2, -1),
             array("tile_order", tile_count + 1, dtype="i8"),
             array("colour_start", tiles.COLOURS + 2, dtype="i8"),
         )
 
-    def _blocks(self, lanes, run, colours, block_start, tile_order, colour_start):
-        array, balls = self.buffers.array, self.detector.balls
+    def _blocks(self, ball_blocks, all_blocks, run, colours, start, tile_order, colour_start):
+        array, lanes = self.buffers.array, all_blocks * WIDTH
         blocks = Blocks(
-            array("rows", lanes * (ROWS_SPHERICAL if balls else ROWS_GENERAL)),
+            array("rows", rows_before(all_blocks, ball_blocks)),
             array("body_a", lanes, dtype="i4"),
             array("body_b", lanes, dtype="i4"),
             array("rolling_arms", 2 * lanes if self.rolling else 0),
-            block_start,
+            start[0],
+            start[1],
             tile_order[:run],
             colour_start[: colours + 1],
         )
-        impulse, torque = array("block_impulse", 3 * lanes), array("block_torque", 3 * lanes if self.rolling else 0)
-        return blocks, Unknowns(impulse, torque, self.detector.arranged.velocity.reshape(-1), self.inertia)
+        velocity = self.detector.arranged.velocity.reshape(-1)
+        sizes = ("impulse", 3 * lanes), ("torque", 3 * lanes if self.rolling else 0)
+        now, last = ([array(f"{when}_{name}", size) for name, size in sizes] for when in ("block", "last"))
+        return blocks, Unknowns(*now, velocity, *last, array("last_velocity", velocity.size), self.inertia)
 
     # --- the end of the step
     def commit(self, world):
@@ -315,7 +336,10 @@ class CpuEngine:
         key = found.contact_room, self.rows.count, self.rolling
         self.last = self.buffers.kept("memory", key, lambda: self._memory(*key))
         unknowns, order = self.problem.unknowns, (arranged.order, arranged.id)
-        match.remember(found.tile_size, found.contacts, *order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, self.last)
+        if found.contact_total == 0:
+            self.last.first[:], self.last.number[:] = 0, 0
+        else:
+            match.remember(found.tile_size, found.contacts, *order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, self.last)
         if self.joints is not None:
             self.joints.block.remember()
 
@@ -355,11 +379,12 @@ class CpuEngine:
 
     # --- out
     def contacts(self):
+        self._use_threads()
         found = self.detector
         if not self.taken:
             return contact_table.make_table(found.contacts, found.arranged)
-        rows_per_block = ROWS_SPHERICAL if found.balls else ROWS_GENERAL
-        solved = contact_table.Solved(self.last.impulse, self.blow, self.slot, self.problem.blocks.rows, rows_per_block)
+        blocks = self.problem.blocks
+        solved = contact_table.Solved(self.last.impulse, self.blow, self.slot, blocks.rows, int(blocks.ball_start[-1]))
         return contact_table.make_table(found.contacts, found.arranged, solved)
 
     def memory(self):
@@ -376,28 +401,34 @@ class CpuEngine:
         impulses = memory["impulse"].astype(real), memory["torque"].astype(real)
         self.last = match.Memory(memory["a"], memory["b"], memory["feature"], *impulses, first, number)
 
-    def warm_up(self):
+    def warm_up(self, tell, joints):
         from gravel.cpu import ahead
 
         self.detector.know(self.rows)
-        return ahead.start(self)
+        features = ahead.features_of(self, joints)
+        self.ahead = ahead.start(self, features)
+        if self.ahead is not None:
+            self.detector.wait_for_tables = self.ahead.wait_for_tables
+        return ahead.watch(tell, features)
 
     def cast_rays(self, origins, directions, reach):
         self._settle()
+        self._use_threads()
         return queries.cast_rays(self.rows, self.library, origins, directions, reach)
 
     def bounding_boxes(self):
+        self._use_threads()
         return queries.bounding_boxes(self.rows, self.library)
 
     # --- detection box by box
     def split(self, positions, radii, bodies, axis, at):
-        use_threads(self.threads)
+        self._use_threads()
         return boxes.split_bodies(positions, radii, bodies, axis, at)
 
     def find_pairs_within(self, budget):
         self.begin()
         self.detector.find_bounds(self.bodies, self.rules, self.balls)
-        self.detector.sort_bodies()
+        self.detector.sort_bodies(self.jointed)
         return self.detector.list_pairs(budget)
 
     def count_contacts_in(self, low, high):

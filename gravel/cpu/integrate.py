@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide.bounds import CHUNK, MOVES
-from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.cpu.threads import INNER, Kernel, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS
 
@@ -26,7 +26,7 @@ def add_gravity_of_chunk(chunk, tag, gravity, step, velocity):
                 velocity[i, k] += step * gravity[k]
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def add_gravity(tag, gravity, step, velocity):
     """``velocity`` rows of the arranged bodies that can move get gravity."""
     for chunk in prange((tag.shape[0] + CHUNK - 1) // CHUNK):
@@ -49,7 +49,7 @@ def add_forces_of_chunk(chunk, order, tag, inverse_mass, quaternion, force, torq
         velocity[i, 6] += step * z
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def add_forces(order, tag, inverse_mass, quaternion, force, torque, step, velocity):
     """And the forces and torques that were given for them."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
@@ -150,7 +150,7 @@ commit_ball_chunk = make_commit(False)
 commit_any_chunk = make_commit(True)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def commit_balls(order, bodies, velocity, step, bounds, faults, energies):
     """The bodies take the new velocities and advance with them, unless there is a fault: then its id is returned, else -1;
     ``energies`` := kinetic energy of each chunk."""
@@ -163,7 +163,7 @@ def commit_balls(order, bodies, velocity, step, bounds, faults, energies):
     return fault
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def commit_any(order, bodies, velocity, step, bounds, faults, energies):
     """The same for bodies of any shape."""
     for chunk in prange(faults.size):
@@ -200,7 +200,7 @@ def drift_chunk(chunk, bodies, step, to):
             to_velocity[b, 4], to_velocity[b, 5], to_velocity[b, 6] = carry_momentum(before, after, ix, iy, iz, x, y, z)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def drift(bodies, step, to):
     """``to`` := the bodies' poses and velocities after they moved on freely for ``step``."""
     for chunk in prange((bodies.position.shape[0] + CHUNK - 1) // CHUNK):

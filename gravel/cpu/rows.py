@@ -8,7 +8,7 @@ are gone but four bytes for their ids.
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 from gravel.state import Bodies
 
 CHUNK = 4096
@@ -25,7 +25,7 @@ def gather_chunk(chunk, source, order, target):
             target[i, k] = source[row, k]
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def gather_rows(source, order, target):
     """Row i of ``target`` := row order[i] of ``source``; both in words of four bytes."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):

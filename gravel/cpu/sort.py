@@ -7,7 +7,7 @@ The work is cut into chunks of fixed size, so the result and the rounding of not
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER
 
 CHUNK = 16384
 BITS = 12
@@ -23,7 +23,7 @@ def insertion_sort(keys, order):
         order[k] = i
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy")
+@njit(inline="always")  # so that its loops have threads where those of its callers have
 def radix_sort(keys, largest, order, spare):
     """``order`` := stable sorting permutation of keys, all <= largest; ``spare`` is scratch of the same size."""
     n = keys.size

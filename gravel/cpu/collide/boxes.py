@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 
 
 @njit(**INNER)
@@ -49,7 +49,7 @@ def count_owned_of_tile(tile, contacts, reach, low, high):
     return count
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def count_owned(contacts, reach, low, high):
     """How many contacts have their lowest common corner in the box from ``low`` to ``high``."""
     counts = np.zeros(contacts.count.size, np.int64)

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide.grid import may_collide, may_touch, may_touch_huge
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 from gravel.shapes import PLANE
 from gravel.state import SHAPE
 
@@ -32,7 +32,7 @@ def pairs_of_tile(tile, arranged, ignored, tile_size, capacity, balls, pairs):
     count[tile] = found - k
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_all_pairs(arranged, ignored, tile_size, capacity, balls, pairs):
     """Fill the pairs of each tile; returns the largest count, which above the capacity tells that a tile did not fit."""
     for tile in prange(pairs.count.size):

@@ -22,7 +22,7 @@ from numba import njit, prange
 from gravel.cpu.collide.bounds import CHUNK
 from gravel.cpu.collide.grid import may_collide, may_touch, may_touch_huge
 from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, PARALLEL, Kernel
 from gravel.shapes import BOX
 from gravel.state import SHAPE
 
@@ -158,7 +158,7 @@ def places_of_chunk(chunk, reach, low, scale, top, table, large, total, keys, co
     count[chunk] = finite
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def sort_along_curve(reach, keys, order, spare):
     """Sort the bodies along the curve (``order``; ``keys``: their places); returns how many have an end."""
     chunks = (keys.size + CHUNK - 1) // CHUNK
@@ -366,7 +366,7 @@ def pairs_of_tile(tile, arranged, in_tree, boxes, ignored, tile_size, capacity, 
     pairs.count[tile] = found - tile * capacity
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_pairs(arranged, in_tree, boxes, ignored, tile_size, capacity, balls, pairs):
     """Build the tree (``boxes``) over the bodies that have an end and fill the pairs of each tile; returns the largest count,
     which above the capacity tells that a tile did not fit."""

@@ -28,6 +28,7 @@ class Detector:
         self.pair_capacity = 0
         self.many = 8  # contacts allowed for of a shape with a mesh
         self.job_capacity = 512
+        self.wait_for_tables = None  # a function, while another process compiles them
         self.contact_total, self.penetration, self.contact_room = 0, 0.0, 0
 
     def know(self, rows):
@@ -51,8 +52,8 @@ class Detector:
         of_bodies = bodies.position, bodies.velocity, bodies.extent, bodies.tag
         bounds.find_bounds(*of_bodies, rules.margin, rules.step, self.reach, self.statistics)
 
-    def sort_bodies(self):
-        """Bring the bodies into the order of the broad phase."""
+    def sort_bodies(self, jointed):
+        """Bring the bodies into the order of the broad phase. ``jointed``: which of them have joints; empty where none has."""
         n, array = len(self.bodies.tag), self.buffers.array
         self.order, keys, spare, self.cell_start = self.buffers.kept("orders", (n, self.phase), lambda: self._orders(n))
         if self.phase == "grid":
@@ -66,7 +67,8 @@ class Detector:
         key = n, self.balls, self.traits.turned, self.traits.shared
         self.arranged = self.buffers.kept("arranged", key, lambda: self._arranged(n))
         rules = self.rules
-        bounds.arrange(self.order, keys, self.bodies, rules.half, rules.margin, rules.step, self.reach, self.balls, self.arranged)
+        rest = rules.half, rules.margin, rules.step, self.reach, self.balls, self.arranged
+        bounds.arrange(self.order, keys, self.bodies, jointed, *rest)
 
     def list_pairs(self, fits=None):
         """Fill ``pairs``. ``fits(pairs, room)``, where given, may say that so many are too many: then this returns False."""
@@ -102,6 +104,11 @@ class Detector:
 
     def find_contacts(self):
         self.contacts = None  # what the last step has found is not needed any more
+        if not self.pairs.count.any():  # nothing is near: the kernels are not needed, and perhaps not compiled yet
+            self.contacts, self.contact_room, self.contact_total, self.penetration = self._contacts_with_room(0), 0, 0, 0.0
+            for numbers in (self.contacts.start, self.contacts.count, self.contacts.first, self.contacts.number):
+                numbers[:] = 0
+            return
         if self.family.name == "any":
             self._find_by_jobs()
         else:
@@ -132,6 +139,9 @@ class Detector:
             if most <= self.job_capacity:
                 break
             self.job_capacity = int(most + most // 4)
+        if self.wait_for_tables is not None:
+            self.wait_for_tables()
+            self.wait_for_tables = None
         libraries = shapes.method, 0, shapes.hulls, (shapes.hulls, shapes.meshes)
         while True:
             start = self.buffers.array("tile_start", tile_count, dtype="i8")

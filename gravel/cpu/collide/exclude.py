@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 
 
 class Excluded(NamedTuple):
@@ -48,7 +48,7 @@ def exclude_in_tile(tile, capacity, order, excluded, pairs):
     pairs.count[tile] = kept
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def exclude_pairs(capacity, order, excluded, pairs):
     for tile in prange(pairs.count.size):
         exclude_in_tile(np.int64(tile), capacity, order, excluded, pairs)

@@ -24,7 +24,7 @@ from numba import njit, prange
 
 from gravel.cpu.collide.bounds import BINS, CHUNK, MOVES
 from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 from gravel.cpu.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, SHAPE
@@ -233,7 +233,7 @@ def starts_of_chunk(chunk, keys, order, n, total, start):
             start[c] = i
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def sort_into_cells(reach, statistics, cells, keys, order, spare, start):
     """Choose the cells for these bodies, find the cell of each (``keys``; huge bodies come after all cells), sort the bodies by it
     (``order``), and note where each cell starts in that order (``start``)."""
@@ -487,7 +487,7 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
     count[tile] = found - begin
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_pairs(arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
     """Fill the pairs of each tile; returns the largest count, which above the capacity tells that a tile did not fit."""
     for tile in prange(pairs.count.size):

@@ -20,7 +20,7 @@ from gravel.cpu.collide.narrow import in_order, may_close, scale_of
 from gravel.cpu.collide.pair_functions import ROWS, between_ellipsoids
 from gravel.cpu.collide.rounds import sphere_round
 from gravel.cpu.collide.support import Solid, solid_of
-from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.cpu.threads import INNER, Kernel, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, COMPOUND, ELLIPSOID, HULL, MESH, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE
@@ -124,7 +124,7 @@ def jobs_of_tile(tile, pairs, pair_capacity, arranged, children, capacity, jobs)
     jobs.count[tile] = count - begin
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def list_jobs(pairs, pair_capacity, arranged, children, capacity, jobs):
     """Fill the jobs; returns the most that a tile has, which above the capacity tells that they did not fit."""
     for tile in prange(pairs.count.size):
@@ -346,7 +346,7 @@ def most_found(capacity, jobs):
     return most
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def gather_contacts(pairs, pair_capacity, arranged, margin, step, many, capacity, jobs, rows, tile_size, contacts):
     """Contacts from the rows of all jobs; returns the most that one job has found, and only that if it exceeds ``many``."""
     most = most_found(capacity, jobs)

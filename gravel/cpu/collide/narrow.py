@@ -13,8 +13,8 @@ from numba import njit, prange
 
 from gravel.cpu.collide import pair_functions as table
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import margin_of
-from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.cpu.collide.bounds import HASTE, margin_of
+from gravel.cpu.threads import INNER, Kernel, named
 from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
 
@@ -36,19 +36,20 @@ class Contacts(NamedTuple):
 
 @njit(**INNER)
 def may_close(gap, near, step, velocity, reach, a, b, x, y, z):
-    """Whether a gap is within the margin, or could be closed within the step at the present relative speed."""
-    return gap <= near or (step > 0.0 and gap <= near + step * relative_speed(velocity, reach, a, b, x, y, z))
+    """Whether a gap is within the margin, or could be closed within the step."""
+    return gap <= near or (step > 0.0 and gap <= near + step * HASTE * closing_speed(velocity, reach, a, b, x, y, z))
 
 
 @njit(**INNER)
-def relative_speed(velocity, reach, a, b, x, y, z):
-    """|velocity of b relative to a| at the point (x, y, z) from the centre of a."""
+def closing_speed(velocity, reach, a, b, x, y, z):
+    """How fast a and b may come together at the point (x, y, z) from the centre of a: at their relative speed or, when one of them is
+    stopped within the step (balls that fall side by side, and the lowest hits the floor), at the speed of the other."""
     bx, by, bz = x + reach[a, 0] - reach[b, 0], y + reach[a, 1] - reach[b, 1], z + reach[a, 2] - reach[b, 2]
     v = velocity
-    ux = v[b, 0] - v[a, 0] + (v[b, 5] * bz - v[b, 6] * by) - (v[a, 5] * z - v[a, 6] * y)
-    uy = v[b, 1] - v[a, 1] + (v[b, 6] * bx - v[b, 4] * bz) - (v[a, 6] * x - v[a, 4] * z)
-    uz = v[b, 2] - v[a, 2] + (v[b, 4] * by - v[b, 5] * bx) - (v[a, 4] * y - v[a, 5] * x)
-    return math.sqrt(ux * ux + uy * uy + uz * uz)
+    ax, ay, az = v[a, 0] + (v[a, 5] * z - v[a, 6] * y), v[a, 1] + (v[a, 6] * x - v[a, 4] * z), v[a, 2] + (v[a, 4] * y - v[a, 5] * x)
+    bx, by, bz = v[b, 0] + (v[b, 5] * bz - v[b, 6] * by), v[b, 1] + (v[b, 6] * bx - v[b, 4] * bz), v[b, 2] + (v[b, 4] * by - v[b, 5] * bx)
+    ux, uy, uz = bx - ax, by - ay, bz - az
+    return math.sqrt(max(ux * ux + uy * uy + uz * uz, ax * ax + ay * ay + az * az, bx * bx + by * by + bz * bz))
 
 
 @njit(**INNER)
@@ -164,7 +165,7 @@ box_contacts_of_tile = make_narrow_phase(table.box_contact, table.no_work, geome
 ellipsoid_contacts_of_tile = make_narrow_phase(table.ellipsoid_contact, table.ellipsoid_work, 1)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_ball_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
     """Contacts where each pair has a ball, and planes and boxes are all that stands in its way."""
     total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size
@@ -177,7 +178,7 @@ def find_ball_contacts(pairs, capacity, arranged, many, tile_size, margin, step,
     return total
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_ball_mesh_contacts(pairs, capacity, arranged, meshes, many, tile_size, margin, step, contacts):
     """Contacts where meshes may stand in the way of balls, too."""
     total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
@@ -190,7 +191,7 @@ def find_ball_mesh_contacts(pairs, capacity, arranged, meshes, many, tile_size, 
     return total
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_box_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
     """Contacts of balls, boxes and planes."""
     total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
@@ -203,7 +204,7 @@ def find_box_contacts(pairs, capacity, arranged, many, tile_size, margin, step, 
     return total
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_ellipsoid_contacts(pairs, capacity, arranged, method, many, tile_size, margin, step, contacts):
     """Contacts of balls, ellipsoids and planes."""
     total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size

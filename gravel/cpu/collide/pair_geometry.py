@@ -128,7 +128,7 @@ def box_box(half_a, quaternion_a, half_b, quaternion_b, dx, dy, dz, limit, out, 
         # faces of a are preferred to those of b, and faces to edges, by a hair: a resting box keeps its feature
         if gap > best + (1e-3 * smallest if k >= 3 and axis < 3 else 0.0):
             best, axis, bx, by, bz = gap, k, sign * nx, sign * ny, sign * nz
-    edge_best = best + 1e-2 * abs(best) + 1e-6 * smallest
+    edge_best = best + 1e-2 * abs(best) + 1e-3 * smallest
     for i in range(3):
         ax, ay, az = column(ma, i)
         for j in range(3):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide.bvh import LEAF, build_tree, leaf_room_of
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
 from gravel.shapes.geometry import LEAF as TRIANGLES
@@ -486,7 +486,7 @@ def rays_of_chunk(chunk, origins, directions, reach, bodies, in_tree, tree, surf
             normal[k, 0], normal[k, 1], normal[k, 2] = normal_on_body(x, y, z, i, part, bodies, surfaces)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def cast_rays(origins, directions, reach, bodies, in_tree, centre, half, tree, surfaces, body, distance, point, normal):
     """Build the tree over the first bodies, from the centres and half extents of their boxes, and find the first hit of each
     ray."""
@@ -556,7 +556,7 @@ def boxes_of_chunk(chunk, position, quaternion, extent, tag, geometry, library, 
             low[i, k], high[i, k] = position[i, k] + one, position[i, k] + two
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def boxes_of_bodies(position, quaternion, extent, tag, geometry, library, low, high):
     """The tight axis-aligned box of each body; planes have none that ends."""
     for chunk in prange((position.shape[0] + CHUNK - 1) // CHUNK):

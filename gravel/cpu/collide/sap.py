@@ -15,7 +15,7 @@ from gravel.cpu.collide.bounds import CHUNK
 from gravel.cpu.collide.bvh import frame_of, lower_end, near, upper_end
 from gravel.cpu.collide.grid import biggest_in_cells, may_collide, may_touch_huge
 from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 
 STEPS = 1 << 29  # into which the axis is divided
 
@@ -40,7 +40,7 @@ def ends_of_chunk(chunk, reach, biggest, axis, low, scale, keys, count):
     count[chunk] = swept
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def sort_along_axis(reach, statistics, keys, order, spare, line):
     """Choose the axis and its steps (``line``: axis, start, steps per m) and sort the bodies by their lower ends (``order``;
     ``keys``: their steps); returns how many are not huge."""
@@ -88,7 +88,7 @@ def pairs_of_tile(tile, arranged, swept, line, ignored, tile_size, capacity, bal
     pairs.count[tile] = found - tile * capacity
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def find_pairs(arranged, swept, line, ignored, tile_size, capacity, balls, pairs):
     """Fill the pairs of each tile; returns the largest count, which above the capacity tells that a tile did not fit."""
     for tile in prange(pairs.count.size):

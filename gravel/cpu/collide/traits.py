@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from gravel.cpu.collide import grid, narrow
+from gravel.cpu.collide.bounds import is_ball
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
@@ -19,6 +20,7 @@ class Traits(NamedTuple):
     kinds: frozenset  # of shapes
     movers: frozenset  # of shapes of bodies that can move
     balls: bool  # every body that forces can move is a ball: inertia is a number, arms lie along normals
+    some_balls: bool  # some are
     turned: bool  # there are shapes that look different when turned
     shared: bool  # some shapes have a geometry
     mixed: bool  # sizes differ so much that the grid's cells would serve few
@@ -30,30 +32,31 @@ class Traits(NamedTuple):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def survey(tag, extent, inverse_mass, geometry, count):
-    """Bits of all kinds and of those that move, whether all that move are balls, whether any has a geometry; ``count`` := bodies by
+    """Bits of all kinds and of those that move, whether all or some that move are balls, whether any has a geometry; ``count`` := bodies by
     bounding radius."""
-    kinds, movers, balls, shared = 0, 0, True, False
+    kinds, movers, balls, some_balls, shared = 0, 0, True, False, False
     for i in range(tag.shape[0]):
         kind, movable = tag[i, SHAPE], tag[i, STATUS] == MOVABLE
         kinds |= 1 << kind
         shared |= geometry[i] >= 0
         if movable:
             movers |= 1 << kind
-            even = inverse_mass[i, 1] == inverse_mass[i, 2] and inverse_mass[i, 2] == inverse_mass[i, 3]
-            balls &= kind == SPHERE and even
+            ball = is_ball(kind, inverse_mass, i)
+            balls &= ball
+            some_balls |= ball
         if extent[i, 3] < np.inf:
             share, octave = math.frexp(extent[i, 3])  # radius = share 2^octave, share in [1/2, 1)
             k = PER_OCTAVE * octave + np.int64((2.0 * share - 1.0) * PER_OCTAVE) + MIDDLE
             count[min(max(k, 0), BINS - 1)] += 1
-    return kinds, movers, balls, shared
+    return kinds, movers, balls, some_balls, shared
 
 
 def traits_of(bodies):
     """The traits of an engine's rows."""
     count = np.zeros(BINS, np.int64)
-    kinds, movers, balls, shared = survey(bodies.tag, bodies.extent, bodies.inverse_mass, bodies.geometry, count)
+    kinds, movers, balls, some_balls, shared = survey(bodies.tag, bodies.extent, bodies.inverse_mass, bodies.geometry, count)
     kinds, movers = (frozenset(k for k in range(PLANE + 1) if bits >> k & 1) for bits in (kinds, movers))
-    return Traits(kinds, movers, balls, not kinds <= {SPHERE, PLANE}, shared, _are_mixed(count))
+    return Traits(kinds, movers, balls, some_balls, not kinds <= {SPHERE, PLANE}, shared, _are_mixed(count))
 
 
 def _are_mixed(count):

@@ -17,6 +17,7 @@ class JointBlock:
         self.system = system  # None: row by row
         self.impulse, self.held = np.zeros(m), np.zeros(m, np.uint8)
         self.memory = np.zeros(m)  # impulses of the last step that was taken
+        self.last = np.zeros(m)  # of the sweep before, for momentum
         self.own_rows = None if system is None else rows._replace(body=rows.member)  # between members, not among all bodies
 
     def renew(self, warm):
@@ -45,6 +46,21 @@ class JointBlock:
         else:
             slack = direct.slack_of(velocity.dtype)
             direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.impulse, velocity, slack, True)
+
+    def calm(self):
+        """The next sweep starts without momentum."""
+        self.last[:] = self.impulse
+
+    def sweep_on(self, velocity, beta):
+        """One pass from the impulses carried on by ``beta`` (the velocities are already); returns what it adds to (y - x_next) .
+        (x_next - x) in the metric of the steps eta, and the largest change in m/s."""
+        before = self.impulse.copy()
+        self.impulse += beta * (before - self.last)
+        carried = self.impulse.copy()
+        self.sweep(velocity)
+        self.last[:] = before
+        change = self.impulse - carried
+        return float(-change @ ((self.impulse - before) / self.rows.eta)), float(np.abs(change / self.rows.eta).max(initial=0.0))
 
     def measure_residual(self, velocity):
         """(largest, sum of squares), m/s"""

@@ -14,8 +14,8 @@ from numba import njit, prange
 
 from gravel.cpu.collide.bounds import MOVES, margin_of
 from gravel.cpu.solve import blocks as rows_of
-from gravel.cpu.solve.blocks import ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
-from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.cpu.solve.blocks import WIDTH, row_offset
+from gravel.cpu.threads import INNER, Kernel, named
 from gravel.cpu.vectors import cross, to_matrix
 from gravel.state import MATERIAL
 
@@ -96,7 +96,7 @@ def world_inertia_of(i, order, quaternion, mass, inertia):
             k += 1
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def world_inertia(order, bodies, inertia):
     """``inertia`` := inverse inertia of the arranged bodies in the world frame, rows of eight; the last is the dummy's."""
     for i in prange(order.size):
@@ -106,13 +106,13 @@ def world_inertia(order, bodies, inertia):
 
 
 @njit(**INNER)
-def clear_block(block, blocks, unknowns, general, dummy):
+def clear_block(block, blocks, unknowns, dummy):
     """Empty lanes: the dummy body, no impulse, and responses that can be divided by."""
     rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
     block_impulse, block_torque = unknowns.impulse, unknowns.torque
-    rolling, rows_per_block = rolling_arms.size > 0, ROWS_GENERAL if general else ROWS_SPHERICAL
-    real = rows.dtype.type
-    for k in range(block * rows_per_block * WIDTH, (block + 1) * rows_per_block * WIDTH):
+    rolling, real = rolling_arms.size > 0, rows.dtype.type
+    first = row_offset(block, blocks.ball_start[-1])
+    for k in range(first, row_offset(block + 1, blocks.ball_start[-1])):
         rows[k] = real(0)
     for k in range(block * WIDTH, (block + 1) * WIDTH):
         body_a[k] = dummy
@@ -124,19 +124,26 @@ def clear_block(block, blocks, unknowns, general, dummy):
     if rolling:
         for k in range(block * 2 * WIDTH, (block + 1) * 2 * WIDTH):
             rolling_arms[k] = real(0)
-    if general:  # padding lanes: any response will do, but not zero
+    if block >= blocks.ball_start[-1]:  # padding lanes: any response will do, but not zero
         for lane in range(WIDTH):
-            k = block * rows_per_block * WIDTH + lane
+            k = first + lane
             rows[k + RESPONSE_N] = rows[k + RESPONSE_T] = rows[k + ETA] = rows[k + TWIST] = real(1)
 
 
-def make_assemble_tile(general):
-    """The work on one tile: arms and inertia of any shape (``general``), or balls. A constant, so that scenes of balls do
-    not compile the rest."""
-    rows_per_block = ROWS_GENERAL if general else ROWS_SPHERICAL
+@njit(**INNER)
+def clear_hubs(blocks, unknowns, dummy):
+    """The last tile's blocks, which all tiles fill."""
+    for start in (blocks.ball_start, blocks.wide_start):
+        for block in range(start[-2], start[-1]):
+            clear_block(block, blocks, unknowns, dummy)
+
+
+def make_assemble_tile(wide):
+    """The work on one tile, where there may be contacts with arms and inertia of any shape (``wide``), or nothing but balls. A
+    constant, so that scenes of balls do not compile the rest."""
 
     @njit(**INNER)
-    @named("any" if general else "balls")
+    @named("any" if wide else "balls")
     def assemble_tile(tile, contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns):
         rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         block_impulse, block_torque = unknowns.impulse, unknowns.torque
@@ -144,12 +151,14 @@ def make_assemble_tile(general):
         contact_a, contact_b, start, count = contacts.a, contacts.b, contacts.start, contacts.count
         normal, arm, gaps = contacts.normal, contacts.arm, contacts.gap
         reach, extent, tag, mass, velocity = arranged.reach, arranged.extent, arranged.tag, arranged.mass, arranged.velocity
-        for block in range(blocks.block_start[tile], blocks.block_start[tile + 1]):
-            clear_block(block, blocks, unknowns, general, arranged.order.size)
+        for block in range(blocks.ball_start[tile], blocks.ball_start[tile + 1]):
+            clear_block(block, blocks, unknowns, arranged.order.size)
+        for block in range(blocks.wide_start[tile], blocks.wide_start[tile + 1]):
+            clear_block(block, blocks, unknowns, arranged.order.size)
         for c in range(start[tile], start[tile] + count[tile]):
             a, b = contact_a[c], contact_b[c]
             block, lane = slot[c] // WIDTH, slot[c] % WIDTH
-            k = block * rows_per_block * WIDTH + lane
+            k = row_offset(block, blocks.ball_start[-1]) + lane
             nx, ny, nz = normal[c, 0], normal[c, 1], normal[c, 2]
             ax, ay, az = arm[c, 0], arm[c, 1], arm[c, 2]
             bx, by, bz = ax + reach[a, 0] - reach[b, 0], ay + reach[a, 1] - reach[b, 1], az + reach[a, 2] - reach[b, 2]
@@ -166,7 +175,7 @@ def make_assemble_tile(general):
             sx, sy, sz = bias * nx, bias * ny, bias * nz
             rows[k + COHESION] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
             rows[k + MASS_A], rows[k + MASS_B] = mass[a, 0], mass[b, 0]
-            if general:
+            if wide and block >= blocks.ball_start[-1]:
                 rows[k + AX], rows[k + AY], rows[k + AZ] = ax, ay, az
                 rows[k + CX], rows[k + CY], rows[k + CZ] = bx, by, bz
                 n, t, eta, twist = contact_responses(inertia, mass[a, 0] + mass[b, 0], a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
@@ -210,19 +219,17 @@ ball_tile = make_assemble_tile(False)
 any_tile = make_assemble_tile(True)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def assemble_balls(contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns):
     """Fill the blocks' rows and the starting impulses, where every movable body is a ball."""
-    for block in range(blocks.block_start[-2], blocks.block_start[-1]):  # the hubs', which all tiles fill
-        clear_block(block, blocks, unknowns, False, arranged.order.size)
+    clear_hubs(blocks, unknowns, arranged.order.size)
     for tile in prange(contacts.count.size):
         ball_tile(np.int64(tile), contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def assemble_any(contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns):
     """The same for bodies of any shape."""
-    for block in range(blocks.block_start[-2], blocks.block_start[-1]):
-        clear_block(block, blocks, unknowns, True, arranged.order.size)
+    clear_hubs(blocks, unknowns, arranged.order.size)
     for tile in prange(contacts.count.size):
         any_tile(np.int64(tile), contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, blocks, unknowns)

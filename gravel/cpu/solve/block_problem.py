@@ -12,31 +12,49 @@ import numpy as np
 from gravel.cpu.joints.block import JointBlock
 from gravel.cpu.joints.rows import NO_ROWS
 from gravel.cpu.solve import blocks as kernels
-from gravel.cpu.solve.blocks import ETA, FRICTION, ROWS_GENERAL, ROWS_SPHERICAL, WIDTH
+from gravel.cpu.solve.blocks import (
+    AGE,
+    BETA,
+    CAP,
+    CHANGE,
+    COHESION,
+    ENOUGH,
+    ETA,
+    FRICTION,
+    ROWS_BALL,
+    ROWS_WIDE,
+    UPHILL,
+    WIDTH,
+    rows_before,
+)
 from gravel.cpu.solve.cones import Cones, ConeVectors
+from gravel.cpu.threads import Kernel
 from gravel.engine import ALONE
+from gravel.formulas.momentum import share_of_cap
 
 kernel = functools.cache(kernels.make_kernel)
 NO_JOINTS = JointBlock(NO_ROWS)
 
 
 class BlockProblem(ConeVectors):
-    def __init__(self, blocks, unknowns, scalars, contacts, joints=NO_JOINTS, share=ALONE):
+    def __init__(self, blocks, unknowns, scalars, contacts, kinds, joints=NO_JOINTS, share=ALONE):
+        """``kinds``: whether there are blocks of contacts between balls, and wide ones."""
         self.blocks, self.unknowns, self.scalars, self.joints, self.share = blocks, unknowns, scalars, joints, share
         self.contacts, self.coulomb = contacts, scalars.coulomb > 0
         self.begun = False
-        self.general = unknowns.inertia.size > 0
         self.rolling = blocks.rolling.size > 0
-        self.number = int(blocks.block_start[-1])  # of blocks
-        tiles = len(blocks.block_start)
-        self.threads = tiles > 3  # block_start: one tile, the hubs' and the end
+        self.number = int(blocks.wide_start[-1])  # of blocks
+        tiles = len(blocks.ball_start)
+        self.kinds = kinds
         self.real = blocks.rows.dtype
-        self.worst, self.squares, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
+        self.worst, self.total, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
+        self.momentum = np.zeros(6)
 
     def run(self, job, values, passes=1):
-        if self.number:
-            run = kernel(job, self.general, self.rolling, self.threads)
-            run(self.blocks, self.unknowns, values, self.scalars, self.worst, self.squares, passes)
+        if not self.number and job != kernels.SWEEP:
+            return 0
+        run = kernel(job, *self.kinds, self.rolling, not Kernel.one_thread)
+        return run(self.blocks, self.unknowns, values, self.scalars, self.worst, self.total, self.momentum, passes)
 
     # --- Gauss-Seidel
     def begin(self):
@@ -46,18 +64,40 @@ class BlockProblem(ConeVectors):
             if self.joints.count:
                 self.joints.begin(self.unknowns.velocity)
             self.begun = True
+        self.calm()
 
-    def sweep(self, passes):
+    def calm(self):
+        """The next sweep starts without momentum."""
+        now, self.momentum[:] = self.unknowns, 0.0
+        self.momentum[AGE] = 1.0
+        now.last_impulse[:], now.last_torque[:], now.last_velocity[:] = now.impulse, now.torque, now.velocity
+        self.joints.calm()
+
+    def sweep(self, passes, cap, enough):
         """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, the second solution
         takes out what the first has left (iterative refinement), and there is nothing for a third."""
+        self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.scalars.friction) * cap, enough
+        if self.joints.count + self.number == 0 and self.share.alone:
+            return passes
         if self.joints.count == 0 and self.share.alone:
-            return self.run(kernels.SWEEP, self.nothing, passes)
-        refined = self.number == 0 and self.joints.system is not None and self.share.alone
-        for _ in range(min(passes, 2) if refined else passes):
+            return int(self.run(kernels.SWEEP, self.nothing, passes))
+        velocity, momentum = self.unknowns.velocity, self.momentum
+        if self.number == 0 and self.joints.system is not None and self.share.alone:
+            for _ in range(min(passes, 2)):
+                self.joints.sweep(velocity)
+            return min(passes, 2)
+        done = 0
+        while done < passes:
+            done += 1
             self.run(kernels.SWEEP, self.nothing)
             if self.joints.count:
-                self.joints.sweep(self.unknowns.velocity)
-            self.share.velocities(self.unknowns.velocity)
+                uphill, change = self.joints.sweep_on(velocity, momentum[BETA])
+                momentum[UPHILL], momentum[CHANGE] = momentum[UPHILL] + uphill, max(momentum[CHANGE], change)
+            self.share.velocities(velocity)
+            (momentum[UPHILL],), (momentum[CHANGE],) = self.share.total(momentum[UPHILL]), self.share.largest(momentum[CHANGE])
+            if momentum[CHANGE] <= enough:
+                break
+        return done
 
     def _values(self):
         """Impulses and torques, block by block, as one vector."""
@@ -71,7 +111,7 @@ class BlockProblem(ConeVectors):
         worst, squares = 0.0, 0.0
         if self.number:
             self.run(kernels.MEASURE, self.nothing)
-            worst, squares = max(self.worst.tolist()), sum(self.squares.tolist())
+            worst, squares = math.sqrt(max(self.worst.tolist())), sum(self.total.tolist())
             worst = worst if math.isfinite(squares) else math.inf  # a maximum may pass over what is not a number, a sum does not
         rows = self.joints.count
         if rows:
@@ -88,25 +128,26 @@ class BlockProblem(ConeVectors):
 
     @functools.cached_property
     def cones(self):
-        rows = self._blocks_of(self.blocks.rows, ROWS_GENERAL if self.general else ROWS_SPHERICAL)
-        row = lambda offset: np.ascontiguousarray(rows[:, int(offset) // WIDTH])  # noqa: E731
-        if self.general:
-            eta, twist = row(ETA), row(kernels.TWIST)
-        else:
-            mass, turn = (
-                row(kernels.MASS_A) + row(kernels.MASS_B),
-                row(kernels.ARM_A) ** 2 * row(kernels.SPIN_A) + row(kernels.ARM_B) ** 2 * row(kernels.SPIN_B),
-            )
-            eta = 1 / np.maximum(mass + turn * rows.dtype.type(2 / 3), rows.dtype.type(1e-30))
-            twist = np.maximum(row(kernels.SPIN_A) + row(kernels.SPIN_B), rows.dtype.type(1e-30))
-        padding = ~np.any(rows[:, :3] != 0, axis=1)
+        balls, split = int(self.blocks.ball_start[-1]), rows_before(int(self.blocks.ball_start[-1]), self.number)
+        ball_rows = self.blocks.rows[:split].reshape(balls, ROWS_BALL, WIDTH)
+        wide_rows = self.blocks.rows[split : rows_before(self.number, balls)].reshape(self.number - balls, ROWS_WIDE, WIDTH)
+        ball = lambda offset: ball_rows[:, int(offset) // WIDTH]  # noqa: E731
+        wide = lambda offset: wide_rows[:, int(offset) // WIDTH]  # noqa: E731
+        both = lambda offset: np.concatenate([ball(offset), wide(offset)])  # noqa: E731
+        tiny = self.real.type(1e-30)
+        mass = ball(kernels.MASS_A) + ball(kernels.MASS_B)
+        turn = ball(kernels.ARM_A) ** 2 * ball(kernels.SPIN_A) + ball(kernels.ARM_B) ** 2 * ball(kernels.SPIN_B)
+        eta = np.concatenate([1 / np.maximum(mass + turn * self.real.type(2 / 3), tiny), wide(ETA)])
+        twist = np.concatenate([np.maximum(ball(kernels.SPIN_A) + ball(kernels.SPIN_B), tiny), wide(kernels.TWIST)])
+        normal = np.concatenate([ball_rows[:, :3], wide_rows[:, :3]])
+        padding = ~np.any(normal != 0, axis=1)
         eta[padding] = 1
-        rolling = self._blocks_of(self.blocks.rolling, 2) if self.rolling else np.empty((0, 2, WIDTH), rows.dtype)
-        twist_eta = np.where(padding, 1, 1 / twist).astype(rows.dtype) if self.rolling else np.empty((0, WIDTH), rows.dtype)
+        rolling = self._blocks_of(self.blocks.rolling, 2) if self.rolling else np.empty((0, 2, WIDTH), self.real)
+        twist_eta = np.where(padding, 1, 1 / twist).astype(self.real) if self.rolling else np.empty((0, WIDTH), self.real)
         return Cones(
-            np.ascontiguousarray(rows[:, :3]),
-            row(FRICTION),
-            row(kernels.COHESION),
+            normal,
+            both(FRICTION),
+            both(COHESION),
             eta,
             rolling,
             twist_eta,

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.solve.blocks import WIDTH
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 
 CHUNK = 64  # blocks
 
@@ -71,7 +71,7 @@ def slip_term(cones, block, lane, g, k, coulomb):
     return coulomb * cones.friction[block, lane] * math.sqrt(max(x * x + y * y + z * z - un * un, 0.0))
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def step_and_project(cones, y, g, slip, step, relaxation, x, sums):
     """x := relaxation P(y - step eta (g + slip n)) + (1 - relaxation) y, with d = x - y: returns (|d|^2, g . d).
 
@@ -131,7 +131,7 @@ def step_and_project(cones, y, g, slip, step, relaxation, x, sums):
     return square, slope
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def measure(cones, x, g, coulomb, sums):
     """The residual of x, whose gradient is g: (max in m/s, sum of squares, number) over contacts and joint rows."""
     blocks, rows = cones.friction.shape[0], 6 if cones.rolling.size > 0 else 3
@@ -188,7 +188,7 @@ def measure(cones, x, g, coulomb, sums):
     return math.sqrt(worst), squares, number
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def slip_terms(cones, g, slip):
     """slip := mu |u_t| of each contact."""
     rows = 6 if cones.rolling.size > 0 else 3
@@ -197,7 +197,7 @@ def slip_terms(cones, g, slip):
             slip[block, lane] = slip_term(cones, block, lane, g, block * rows * WIDTH + lane, 1.0)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def dot_of_differences(a, b, c, d, sums):
     """(a - b) . (c - d)"""
     size = CHUNK * 3 * WIDTH
@@ -213,7 +213,7 @@ def dot_of_differences(a, b, c, d, sums):
     return total
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def extrapolate(x, old, beta, y):
     """y := x + beta (x - old)"""
     for k in prange(x.size):

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from gravel.cpu.collide.bounds import MOVES
+from gravel.cpu.collide.bounds import MOVES, OTHER
 from gravel.cpu.collide.narrow import Contacts
 from gravel.cpu.joints.block import JointBlock
 from gravel.cpu.joints.rows import make_rows
@@ -23,7 +23,7 @@ from gravel.cpu.solve.blocks import (
     NX,
     NZ,
     RESPONSE_N,
-    ROWS_GENERAL,
+    ROWS_WIDE,
     TWIST,
     WIDTH,
     Blocks,
@@ -33,6 +33,7 @@ from gravel.cpu.solve.blocks import (
 from gravel.cpu.solve.tiles import COLOURS, plan_blocks
 
 TILE = 512
+KINDS = False, True  # arrays may speak of any bodies: all contacts are wide
 
 
 def row(offset):
@@ -78,13 +79,14 @@ def block_problem_from_arrays(p, coulomb):
     a, b = p.body_a[order].astype(np.int32), p.body_b[order].astype(np.int32)
     none, none3 = np.empty(0, np.int64), np.empty((0, 3), real)
     contacts = Contacts(a, b, none, none3, none3, np.empty(0, real), start, count, none, none)
-    sorted_slot, block_start = np.zeros(n, np.int32), np.zeros(tiles + 2, np.int64)
+    sorted_slot, block_start = np.zeros(n, np.int32), np.zeros((2, tiles + 2), np.int64)
     tile_order, colour_start = np.zeros(tiles + 1, np.int64), np.zeros(COLOURS + 2, np.int64)
     tag = np.zeros((bodies, 4), np.int32)
-    tag[:, MOVES] = p.inverse_mass > 0
+    tag[:, MOVES] = np.where(p.inverse_mass > 0, OTHER, 0)
     run, colours = plan_blocks(
         contacts,
         tag,
+        *KINDS,
         np.zeros(bodies, np.int32),
         np.zeros(bodies, np.uint64),
         np.zeros(tiles, np.int32),
@@ -96,14 +98,14 @@ def block_problem_from_arrays(p, coulomb):
     )
     slot = np.empty(n, np.int64)
     slot[order] = sorted_slot
-    number = int(block_start[-1])
+    number = int(block_start[1, -1])
     velocity = np.zeros((bodies + 1, 8), real)
     velocity[:-1, :3], velocity[:-1, 4:7] = p.velocity[:, :3], p.velocity[:, 3:]
     inertia = np.zeros((bodies + 1, 8), real)
     inertia[:-1, :6] = p.inverse_inertia[:, (0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2)]
     body_a, body_b = np.full(number * WIDTH, bodies, np.int32), np.full(number * WIDTH, bodies, np.int32)
     body_a[slot], body_b[slot] = p.body_a, p.body_b
-    rows = np.zeros((number, ROWS_GENERAL, WIDTH), real)
+    rows = np.zeros((number, ROWS_WIDE, WIDTH), real)
     rows[:, row(RESPONSE_N) : row(TWIST) + 1] = 1
     block, lane = slot // WIDTH, slot % WIDTH
     rows[block, row(NX) : row(NZ) + 1, lane], rows[block, row(BX) : row(BZ) + 1, lane] = p.normal, p.bias
@@ -113,10 +115,11 @@ def block_problem_from_arrays(p, coulomb):
     rows[block, row(RESPONSE_N) : row(TWIST) + 1, lane] = all_responses(
         inertia.astype(float).reshape(-1), p.inverse_mass, p.body_a, p.body_b, p.normal, p.arm_a, p.arm_b
     )
-    blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), block_start, tile_order[:run], colour_start[: colours + 1])
-    unknowns = Unknowns(np.zeros(number * 3 * WIDTH, real), np.empty(0, real), velocity.reshape(-1), inertia.reshape(-1))
-    scalars = Scalars(float(coulomb), 1.0, 0.0, 0.0)
-    return ArrayProblem(blocks, unknowns, scalars, n, JointBlock(_joint_rows(p)), slot=slot, bodies=bodies)
+    blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), *block_start, tile_order[:run], colour_start[: colours + 1])
+    now, last = ([np.zeros(number * 3 * WIDTH, real), np.empty(0, real), velocity.reshape(-1).copy()] for _ in range(2))
+    unknowns = Unknowns(*now, *last, inertia.reshape(-1))
+    scalars = Scalars(float(coulomb), 1.0, 0.0, 0.0, float(p.friction.max(initial=0.0)))
+    return ArrayProblem(blocks, unknowns, scalars, n, KINDS, JointBlock(_joint_rows(p)), slot=slot, bodies=bodies)
 
 
 def _joint_rows(p):

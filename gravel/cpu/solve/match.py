@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 
 
 class Memory(NamedTuple):
@@ -57,7 +57,7 @@ def match_tile(tile, contact_a, contact_b, feature, start, count, order, identit
                     torque[c, k] = sign * old_torque[old, k]
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def match_contacts(contact_a, contact_b, feature, start, count, order, identity, memory, impulse, torque):
     """``impulse`` (and ``torque``) := what the memory holds for each contact, else zero."""
     for tile in prange(count.size):
@@ -81,7 +81,7 @@ def remember_tile(tile, tile_size, contacts, order, identity, blocks_impulse, bl
         memory.number[order[i]] = contacts.number[i]
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
+@Kernel
 def remember(tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory):
     """The memory := this step's contacts and the impulses that the solver left in its blocks."""
     for tile in prange(contacts.count.size):

@@ -8,15 +8,22 @@ import functools
 import numpy as np
 from numba import njit
 
-from gravel.cpu.solve.blocks import WIDTH
+from gravel.cpu.solve.blocks import AGE, BETA, CAP, CHANGE, ENOUGH, UPHILL, WIDTH, next_pace
 from gravel.cpu.solve.cones import Cones, ConeVectors, project
 from gravel.engine import ALONE, Share
+from gravel.formulas.momentum import share_of_cap
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, passes):
-    """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block."""
-    for _ in range(passes):
+def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last, momentum, passes):
+    """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block. Momentum as in ``blocks``."""
+    done = 0
+    while done < passes:
+        momentum[AGE], momentum[BETA] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP])
+        before = r.copy()
+        r += momentum[BETA] * (r - last)
+        last[:] = before
+        momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
         for c in range(mu.size):
             u = np.zeros(3)
             for row in range(3):
@@ -35,7 +42,18 @@ def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, pass
                     u[row] += diagonal[c, row, 0] * dx + diagonal[c, row, 1] * dy + diagonal[c, row, 2] * dz
                 if abs(dx) + abs(dy) + abs(dz) <= 1e-13 * (abs(x) + abs(y) + abs(z)):
                     break
-            r[3 * c], r[3 * c + 1], r[3 * c + 2] = x, y, z
+            change = 0.0
+            for row in range(3):
+                k = 3 * c + row
+                new = x if row == 0 else y if row == 1 else z
+                momentum[UPHILL] += (r[k] - new) * (new - last[k]) * bound[c]
+                change += (new - r[k]) ** 2
+                r[k] = new
+            momentum[CHANGE] = max(momentum[CHANGE], bound[c] * np.sqrt(change))
+        done += 1
+        if momentum[CHANGE] <= momentum[ENOUGH]:
+            break
+    return done
 
 
 class MatrixProblem(ConeVectors):
@@ -56,11 +74,18 @@ class MatrixProblem(ConeVectors):
         self.bound = np.linalg.eigvalsh(0.5 * (self.diagonal + self.diagonal.transpose(0, 2, 1)))[:, -1]
 
     def begin(self):
-        """Nothing to do: the sweep computes u from r."""
+        """The sweep computes u from r, so there is nothing to do but for the momentum."""
+        self.calm()
 
-    def sweep(self, passes):
-        w = self.matrix
-        sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, float(self.coulomb), self.r, passes)
+    def calm(self):
+        self.last, self.momentum = self.r.copy(), np.zeros(6)
+        self.momentum[AGE] = 1.0
+
+    def sweep(self, passes, cap, enough):
+        share = share_of_cap(self.coulomb, float(self.mu.max(initial=0.0)))
+        w, self.momentum[CAP], self.momentum[ENOUGH] = self.matrix, share * cap, enough
+        rest = float(self.coulomb), self.r, self.last, self.momentum, passes
+        return int(sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, *rest))
 
     def measure(self):
         return self.residual(self._to_lanes(self.r), self._to_lanes(self.matrix @ self.r + self.q))

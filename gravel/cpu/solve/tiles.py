@@ -8,6 +8,7 @@ In: contacts, tile by tile (a tile is a run of bodies that lie together). Out: f
   of all blocks are in use.
 - A body with very many contacts (a drum, a chassis, a boulder in sand) would need a colour for each. Its contacts form one
   last tile of their own, in which a contact comes one layer after the latest contact of its two bodies.
+- Contacts between balls (and what forces cannot move) go to blocks of their own, which are smaller and quicker; the others are wide.
 
 Nothing here depends on the number of threads.
 """
@@ -15,13 +16,13 @@ Nothing here depends on the number of threads.
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import MOVES
+from gravel.cpu.collide.bounds import MOVES, OTHER
 from gravel.cpu.solve.blocks import WIDTH
-from gravel.cpu.threads import INNER, PARALLEL
+from gravel.cpu.threads import INNER, Kernel
 
 COLOURS = 64  # of tiles: bits of a mask
 HUB = 32  # more contacts than this make a body a hub
-HUB_COLOUR = 255
+OWN_BALL, OWN_WIDE, HUB_BALL, HUB_WIDE = range(4)  # whether a contact is in its own tile's blocks or the hubs', and of which kind
 
 
 # The place of a single bit, by multiplication: the upper six bits of each product are different (a de Bruijn sequence).
@@ -91,8 +92,13 @@ def clear_masks(first, last, contacts, tag, degree, mask):
 
 
 @njit(**INNER)
-def fill_blocks(tile, tile_colour, contacts, tag, degree, mask, colour_of, slot):
-    """Slots of one tile's contacts, counted from the tile's first block; returns its number of blocks.
+def is_wide(a, b, tag):
+    return tag[a, MOVES] == OTHER or tag[b, MOVES] == OTHER
+
+
+@njit(**INNER)
+def fill_blocks(tile, wide, tile_colour, contacts, tag, degree, mask, colour_of, slot):
+    """Slots of one tile's contacts of one kind, counted from the tile's first block; returns its number of blocks.
 
     The masks tell in which of 64 blocks a body is already; when none of them suits a contact, the next 64 are begun.
     """
@@ -102,8 +108,10 @@ def fill_blocks(tile, tile_colour, contacts, tag, degree, mask, colour_of, slot)
     clear_masks(first, last, contacts, tag, degree, mask)
     for c in range(first, last):
         a, b = contacts.a[c], contacts.b[c]
+        if is_wide(a, b, tag) != wide:
+            continue
         if tile_colour == -2 or is_hub(a, tag, degree) or is_hub(b, tag, degree):
-            colour_of[c] = HUB_COLOUR
+            colour_of[c] = HUB_WIDE if wide else HUB_BALL
             continue
         taken = full | (mask[a] if tag[a, MOVES] else np.uint64(0)) | (mask[b] if tag[b, MOVES] else np.uint64(0))
         block = lowest_clear_bit(taken)
@@ -116,7 +124,7 @@ def fill_blocks(tile, tile_colour, contacts, tag, degree, mask, colour_of, slot)
             mask[a] |= bit
         if tag[b, MOVES]:
             mask[b] |= bit
-        colour_of[c] = 0
+        colour_of[c] = OWN_WIDE if wide else OWN_BALL
         slot[c] = (base + block) * WIDTH + used[block]
         used[block] += 1
         if used[block] == WIDTH:
@@ -126,13 +134,13 @@ def fill_blocks(tile, tile_colour, contacts, tag, degree, mask, colour_of, slot)
 
 
 @njit(**INNER)
-def layer_hubs(contacts, tag, layer, colour_of, slot):
-    """Slots of the hubs' contacts, counted from the first block of their tile; returns its number of blocks."""
+def layer_hubs(contacts, kind, tag, layer, colour_of, slot):
+    """Slots of the hubs' contacts of one kind, counted from the first block of their tile; returns its number of blocks."""
     layer[:] = 0
     deepest = 0
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            if colour_of[c] == HUB_COLOUR:
+            if colour_of[c] == kind:
                 a, b = contacts.a[c], contacts.b[c]
                 at = max(layer[a] if tag[a, MOVES] else 0, layer[b] if tag[b, MOVES] else 0)
                 layer[a] = layer[b] = at + 1
@@ -141,7 +149,7 @@ def layer_hubs(contacts, tag, layer, colour_of, slot):
     count = np.zeros(deepest, np.int64)
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            if colour_of[c] == HUB_COLOUR:
+            if colour_of[c] == kind:
                 count[slot[c]] += 1
     blocks = 0
     for k in range(deepest):
@@ -150,7 +158,7 @@ def layer_hubs(contacts, tag, layer, colour_of, slot):
         blocks += used
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            if colour_of[c] == HUB_COLOUR:
+            if colour_of[c] == kind:
                 at = slot[c]
                 slot[c] = count[at]
                 count[at] += 1
@@ -174,50 +182,60 @@ def order_tiles(tile_colour, tile_order, colour_start):
 
 
 @njit(**INNER)
-def collect_hubs(contacts, tag, tile_colour, layer, colour_of, slot, block_start):
-    """The contacts that no tile took become the last tile; returns its number of blocks."""
-    hubs = 0
+def mark_hubs(contacts, tag, tile_colour, colour_of, hubs):
+    """The contacts of tiles that no colour took join the hubs'; ``hubs`` := how many balls' and wide ones there are."""
+    hubs[:] = 0
     for tile in range(contacts.count.size):
-        first, last = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
-        if tile_colour[tile] < 0:
-            block_start[tile + 1] = 0
-            for c in range(first, last):
-                colour_of[c] = HUB_COLOUR
-        for c in range(first, last):
-            hubs += colour_of[c] == HUB_COLOUR
-    return layer_hubs(contacts, tag, layer, colour_of, slot) if hubs > 0 else 0
+        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+            if tile_colour[tile] < 0:
+                colour_of[c] = HUB_WIDE if is_wide(contacts.a[c], contacts.b[c], tag) else HUB_BALL
+            if colour_of[c] >= HUB_BALL:
+                hubs[colour_of[c] - HUB_BALL] += 1
 
 
 @njit(**INNER)
-def shift_slots(tile, contacts, colour_of, slot, block_start):
+def shift_slots(tile, contacts, colour_of, slot, start):
     """Slots are counted from the first block of all from here on."""
-    hubs = block_start[contacts.count.size]
+    hubs = contacts.count.size
     for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-        slot[c] += (hubs if colour_of[c] == HUB_COLOUR else block_start[tile]) * WIDTH
+        kind = colour_of[c]
+        slot[c] += start[kind % 2, hubs if kind >= HUB_BALL else tile] * WIDTH
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)
-def plan_blocks(contacts, tag, degree, mask, tile_colour, colour_of, slot, block_start, tile_order, colour_start):
-    """Fill slot, block_start, tile_order and colour_start; returns (tiles to run, tile colours). The hubs' tile is last.
+@Kernel
+def plan_blocks(contacts, tag, balls, wide, degree, mask, tile_colour, colour_of, slot, start, tile_order, colour_start):
+    """Fill slot, start, tile_order and colour_start; returns (tiles to run, tile colours). The hubs' tile is last.
 
+    ``balls``, ``wide``: which kinds of contacts there may be. ``start`` (2, tiles + 2): first block of each tile, of the balls' and
+    of the wide ones, which are numbered after all of the balls'.
     ``degree``, ``mask``: scratch, one entry per body. ``tile_colour``, ``colour_of``: scratch, per tile and contact.
     """
     tiles = contacts.count.size
     colour_tiles(contacts, tag, degree, mask, tile_colour)
     run, colours = order_tiles(tile_colour, tile_order, colour_start)
+    start[:] = 0
     for colour in range(colours):  # tiles of one colour share no movable body, so they can share the masks
         for k in prange(colour_start[colour], colour_start[colour + 1]):
             tile = tile_order[k]
-            block_start[tile + 1] = fill_blocks(tile, tile_colour[tile], contacts, tag, degree, mask, colour_of, slot)
-    block_start[tiles + 1] = collect_hubs(contacts, tag, tile_colour, degree, colour_of, slot, block_start)
-    if block_start[tiles + 1] > 0:
+            rest = tile_colour[tile], contacts, tag, degree, mask, colour_of, slot
+            if balls:
+                start[0, tile + 1] = fill_blocks(tile, False, *rest)
+            if wide:
+                start[1, tile + 1] = fill_blocks(tile, True, *rest)
+    hubs = np.zeros(2, np.int64)
+    mark_hubs(contacts, tag, tile_colour, colour_of, hubs)
+    for kind in range(2):
+        if hubs[kind] > 0:
+            start[kind, tiles + 1] = layer_hubs(contacts, HUB_BALL + kind, tag, degree, colour_of, slot)
+    if hubs[0] + hubs[1] > 0:
         tile_order[run] = tiles
         run += 1
         colours += 1
         colour_start[colours] = run
-    block_start[0] = 0
-    for tile in range(tiles + 1):
-        block_start[tile + 1] += block_start[tile]
+    for kind in range(2):
+        start[kind, 0] = 0 if kind == 0 else start[0, tiles + 1]
+        for tile in range(tiles + 1):
+            start[kind, tile + 1] += start[kind, tile]
     for tile in range(tiles):
-        shift_slots(tile, contacts, colour_of, slot, block_start)
+        shift_slots(tile, contacts, colour_of, slot, start)
     return run, colours
