@@ -55,8 +55,8 @@ def list_scenes():
 @click.option("--time", "duration", type=float, help="Simulated time in s (default: the scene's own).")
 @click.option("--dt", type=float, help="Step in s (default: the scene's own).")
 @click.option("--solver", default="gauss-seidel", show_default=True, help=f"One of {', '.join(SOLVERS)}.")
-@click.option("--iterations", type=int, default=50, show_default=True, help="Most iterations of the solver in a step.")
-@click.option("--tolerance", type=float, default=1e-4, show_default=True, help="Residual in m/s at which the solver stops.")
+@click.option("--iterations", type=int, default=300, show_default=True, help="Most iterations of the solver in a step.")
+@click.option("--tolerance", type=float, help="Residual in m/s at which the solver stops (default: 5 % of gravity times dt).")
 @click.option("--friction", help="cone (convex, as in the papers) or coulomb (default: the scene's own).")
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
 @click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
@@ -119,12 +119,11 @@ def run(
 
 def finish(scene, simulation, setup, report, output, with_picture, until):
     """Checks, picture and the last lines of a run."""
-    rate, joints = report.seconds / max(report.steps, 1), len(simulation.mechanism)
-    click.echo(
-        f"{report.steps} steps in {report.seconds:.1f} s ({1e3 * rate:.2f} ms a step){', stopped by Ctrl-C' if report.interrupted else ''}"
-    )
-    if report.unconverged:
-        click.echo(f"{report.unconverged} steps ended above the tolerance of {simulation.solver.tolerance:g} m/s")
+    rate, joints = (report.seconds - report.first_seconds) / max(report.steps - 1, 1), len(simulation.mechanism)
+    first = f", the first of them {report.first_seconds:.1f} s" if report.first_seconds > 1.0 else ""
+    ending = ", stopped by Ctrl-C" if report.interrupted else ""
+    click.echo(f"{report.steps} steps in {report.seconds:.1f} s{first} ({1e3 * rate:.2f} ms a step{' after it' if first else ''}){ending}")
+    click.echo(report.convergence())
     failed = False
     if report.interrupted or until < setup.time:
         click.echo("checks of the physics: left out, the run is shorter than the scene's own")

@@ -3,10 +3,12 @@
 import math
 import os
 import time
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from tqdm import tqdm
 
 from gravel import checks
@@ -14,6 +16,7 @@ from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.io.checkpoint import save as save_checkpoint
 from gravel.io.vtkhdf import ResultWriter, check_writable
+from gravel.state import MOVABLE, STATUS
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -30,8 +33,24 @@ class RunReport:
     residual: float  # m/s, worst of all steps
     max_penetration: float  # m, worst of all steps
     joint_violation: float  # m, worst of all steps
-    unconverged: int  # steps whose residual stayed above the solver's tolerance
+    unconverged: int  # steps whose residual stayed above the tolerance
     interrupted: bool  # stopped by Ctrl-C
+    tolerance: float  # m/s
+    median_residual: float  # m/s
+    first_seconds: float  # of wall clock, for the first step: it may compile
+    dt: float  # s
+    radius: float  # m, median of the bodies that can move
+
+    def convergence(self) -> str:
+        """One sentence: how many steps converged, how far, and what that is in lengths."""
+        good = self.steps - self.unconverged
+        share = "all" if self.unconverged == 0 else f"{100 * good / max(self.steps, 1):.1f} % of"
+        off = self.residual * self.dt
+        length = f"{off:.1e} m in a step" + (f" or {100 * off / self.radius:.2g} % of a radius" if self.radius else "")
+        return (
+            f"{share} {self.steps} steps converged to {self.tolerance:.2g} m/s: residual {self.median_residual:.1e} m/s in the median, "
+            f"{self.residual:.1e} at worst, {length}"
+        )
 
 
 def run(
@@ -75,10 +94,11 @@ def run(
             _whole(writer.write_frame)
         with bar:
             if progress:
-                simulation.tell = lambda words: bar.set_postfix_str(words)
+                simulation.tell = bar.set_postfix_str
             for _ in range(steps):
+                begun = time.perf_counter()
                 report = simulation.step()
-                tally.add(report)
+                tally.add(report, time.perf_counter() - begun)
                 if writer:
                     writer.observe(report)
                 for call in calls:
@@ -111,7 +131,18 @@ def run(
         tally.violation,
         tally.unconverged,
         interrupted,
+        simulation.tolerance,
+        float(np.median(tally.residuals)) if tally.steps else 0.0,
+        tally.first_seconds,
+        simulation.dt,
+        _typical_radius(simulation),
     )
+
+
+def _typical_radius(simulation):
+    """Median bounding radius of the bodies that can move, m; 0 where there are none."""
+    radii = simulation.engine.field("extent")[simulation.engine.field("tag")[:, STATUS] == MOVABLE, 3]
+    return float(np.median(radii)) if len(radii) else 0.0
 
 
 def _whole(function, *arguments):
@@ -125,10 +156,14 @@ class _Tally:
 
     def __init__(self):
         self.steps = self.contacts = self.unconverged = 0
-        self.residual = self.penetration = self.violation = 0.0
+        self.residual = self.penetration = self.violation = self.first_seconds = 0.0
+        self.residuals = array("d")
 
-    def add(self, report):
+    def add(self, report, seconds):
+        if self.steps == 0:
+            self.first_seconds = seconds
         self.steps += 1
+        self.residuals.append(report.residual)
         self.contacts = report.contacts
         self.unconverged += not report.converged
         self.residual = max(self.residual, report.residual)

@@ -9,7 +9,7 @@ import math
 import os
 import time as clock_module
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -34,10 +34,11 @@ from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED, STATUS, Views
 if TYPE_CHECKING:
     from gravel.run import RunReport
 
-PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf}
+PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
+DEEP = 0.05  # of the smaller body's radius: a penetration that is worth a warning
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
-TOLERANCE = 0.02  # of |gravity| dt: the default tolerance of a step
+TOLERANCE = 0.05  # of |gravity| dt: the default tolerance of a step
 WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
 ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 
@@ -79,7 +80,7 @@ class Simulation:
 
     ``joints`` "direct" solves all joints at once in every iteration, so that their error does not depend on the length of chains;
     "iterative" treats their rows like contacts, as the papers do. ``integrator`` "midpoint" looks at contacts, joints and forces
-    half a step ahead (Moreau's rule, second order), "euler" at the start of the step; "auto": midpoint where there are joints.
+    half a step ahead (Moreau's rule, second order), "euler" at the start of the step, as the papers do.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Simulation:
         bounds=None,
         ellipsoid_method: str = "direct",
         joints: str = "direct",
-        integrator: str = "auto",
+        integrator: str = "midpoint",
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
@@ -114,7 +115,7 @@ class Simulation:
         checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
         checks.choice("friction", friction, ("cone", "coulomb"))
         checks.choice("joints", joints, ("direct", "iterative"))
-        checks.choice("integrator", integrator, ("auto", "midpoint", "euler"))
+        checks.choice("integrator", integrator, ("midpoint", "euler"))
         self.threads = checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
         self.joint_mode, self.integrator = joints, integrator
@@ -146,9 +147,10 @@ class Simulation:
         self.steps = 0
         self.start_time = 0.0
         self.report: StepReport | None = None
-        self.tell = no_lap  # is told in words what keeps the first step waiting
+        self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self._rules: Rules | None = None
+        self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
 
@@ -198,6 +200,8 @@ class Simulation:
             )
         if self.steps == 1:
             self._warn_of_overlaps(found.penetration)
+        if found.penetration > self._deepest:
+            self._warn_of_depth(self.report)
         return self.report
 
     def _prepare(self, warm, lap):
@@ -258,7 +262,7 @@ class Simulation:
 
     @property
     def tolerance(self) -> float:
-        """m/s: the residual up to which a step counts as converged. Where the solver does not say: 2 % of the speed that a body gains
+        """m/s: the residual up to which a step counts as converged. Where the solver does not say: 5 % of the speed that a body gains
         by gravity in a step, or 1e-4 where there is no gravity."""
         if self.solver.tolerance is not None:
             return self.solver.tolerance
@@ -267,7 +271,7 @@ class Simulation:
     @property
     def midpoint(self) -> bool:
         """Whether the step looks half a step ahead."""
-        return len(self.mechanism) > 0 if self.integrator == "auto" else self.integrator == "midpoint"
+        return self.integrator == "midpoint"
 
     def _driven(self):
         """Bodies with a motion get the velocity that takes them from where the step looks to where the next one will."""
@@ -352,6 +356,26 @@ class Simulation:
             self.engine.break_joints(broken)
             self._part()
         return len(broken)
+
+    def _warn_of_depth(self, report):
+        """Once: bodies that are far inside each other, which two are the worst, and what can be done about it."""
+        penetration = self._deepest = report.max_penetration
+        extent, status = self.engine.field("extent"), self.engine.field("tag")[:, STATUS]
+        if penetration <= DEEP * extent[status == MOVABLE, 3].min(initial=np.inf):
+            return
+        table = self.engine.contacts()
+        worst = int(np.argmin(table.gap))
+        a, b = int(table.body_a[worst]), int(table.body_b[worst])
+        size = self.engine.pick("extent", [a, b])[:, 3].min()
+        if penetration > DEEP * size:
+            self._deepest = np.inf
+            unsolved = "" if report.converged else f", and the step ended with a residual of {report.residual:.1e} m/s"
+            warnings.warn(
+                f"bodies {a} and {b} overlap by {penetration:.3g} m, {100 * penetration / size:.0f} % of the smaller one's radius, in step "
+                f"{report.step}{unsolved}: bodies that start apart, a smaller dt or more iterations keep them apart, and heavy bodies on "
+                f"much lighter ones need more of both",
+                stacklevel=4,
+            )
 
     def _warn_of_overlaps(self, penetration):
         """Bodies of one machine that overlap at the start, and that its joints may keep from parting."""

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 @dataclass(frozen=True)
 class Solver:
     """Settings that every solver has. It stops after ``iterations`` or when the residual is at most ``tolerance``, m/s. None: in a
-    simulation 2 % of the speed that a body gains by gravity in a step; for a problem alone 0."""
+    simulation 5 % of the speed that a body gains by gravity in a step; for a problem alone 0."""
 
     iterations: int = 300
     tolerance: float | None = None

@@ -45,15 +45,18 @@ from gravel.cpu.solve import blocks
 from gravel.cpu.solve.block_problem import kernel
 
 rng, f4, lanes = np.random.default_rng(0), np.float32, blocks.WIDTH
-rows = rng.uniform(0.1, 1.0, (4, blocks.ROWS_SPHERICAL, lanes)).astype(f4)
+rows = rng.uniform(0.1, 1.0, (4, blocks.ROWS_BALL, lanes)).astype(f4)
 rows[:, :3] /= np.linalg.norm(rows[:, :3], axis=1, keepdims=True)
 bodies = np.arange(2 * 4 * lanes, dtype=np.int32).reshape(2, -1)
-problem = blocks.Blocks(rows.reshape(-1), *bodies, np.empty(0, f4), np.array([0, 2, 4]), np.array([0, 1]), np.array([0, 2]))
+starts = np.array([0, 2, 4]), np.array([4, 4, 4])
+problem = blocks.Blocks(rows.reshape(-1), *bodies, np.empty(0, f4), *starts, np.array([0, 1]), np.array([0, 2]))
 velocity = rng.normal(size=8 * (bodies.size + 1)).astype(f4)
-unknowns = blocks.Unknowns(np.zeros(12 * lanes, f4), np.empty(0, f4), velocity, np.empty(0, f4))
-arguments = problem, unknowns, np.empty(0, f4), blocks.Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4)
-kernel(blocks.SWEEP, False, False, False)(*arguments, 0)
-sweep = kernel(blocks.SWEEP, False, False, True)
+impulse, none = np.zeros(12 * lanes, f4), np.empty(0, f4)
+unknowns = blocks.Unknowns(impulse, none, velocity, impulse.copy(), none, velocity.copy(), none)
+momentum = np.array([1.0, 0.0, 0.9, 0.0, 0.0, 0.0])
+arguments = problem, unknowns, none, blocks.Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), momentum
+kernel(blocks.SWEEP, True, False, False, False)(*arguments, 0)
+sweep = kernel(blocks.SWEEP, True, False, False, True)
 sweep(*arguments, 5)
 print(sum(sweep.stats.cache_hits.values()), unknowns.impulse.tobytes().hex() + velocity.tobytes().hex())
 """
@@ -103,7 +106,7 @@ def test_the_second_process_compiles_for_the_gravel_that_started_it(tmp_path):
 
     (tmp_path / "gravel").mkdir()
     (tmp_path / "gravel" / "__init__.py").write_text("raise ImportError('the wrong gravel')")
-    command = ahead.child_command("single-balls-plain-dead-tile")
+    command = ahead.child_command("single-ball0000-balls-plain-dead-grid-free-midpoint")
     command[2] = command[2].replace("ahead.compile_backwards(sys.argv[1])", "print(ahead.__file__)")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ahead.__file__

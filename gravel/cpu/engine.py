@@ -232,10 +232,15 @@ class CpuEngine:
         if not found.balls:
             assemble.world_inertia(found.order, self.bodies, self.inertia)
         self.blow = self.buffers.array("blow", found.contact_room if rules.bouncy else 0, (3,))
+        self.shifted = False
         if not rules.bouncy or found.contact_total == 0:
             return 0
-        rest = rules.contact_values, rules.step, rules.threshold, self.blow
-        return int(impacts.bounce(found.contacts, found.arranged, self.inertia, *rest))
+        times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
+        self.shift = self.buffers.array("shift", self.rows.count, (3,), "f8")
+        rest = rules.contact_values, times, rules.gravity, rules.threshold, self.blow, self.shift
+        collisions = int(impacts.bounce(found.contacts, found.arranged, self.inertia, *rest))
+        self.shifted = collisions > 0
+        return collisions
 
     def add_forces(self):
         arranged, rows, step = self.detector.arranged, self.rows, self.rules.step
@@ -318,6 +323,8 @@ class CpuEngine:
         if fault >= 0:
             return Commit(fault, 0.0, 0.0)
         self.before = None
+        if self.shifted:
+            self.bodies.position[found.order] += self.shift
         if rules.midpoint:
             for name in ("position", "quaternion", "velocity"):
                 getattr(self.rows, name)[:] = getattr(self.bodies, name)

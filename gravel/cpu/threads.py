@@ -8,12 +8,18 @@ in parallel. Numba drops writes to arrays inside named tuples when they stand in
 """
 
 import os
+import time
 import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
 from numba import njit
+
+try:
+    import resource
+except ImportError:  # no such counter on this system
+    resource = None  # type: ignore[assignment]
 
 # Loops run in parallel only where they say so (prange); array expressions do not. That more than halves the compile time.
 PARALLEL = {
@@ -80,8 +86,48 @@ def layer():
     return numba.config.THREADING_LAYER
 
 
+class Crowd:
+    """How many threads a crowded machine leaves us. Threads that work in step wait for the slowest: where another process has taken a
+    core, all of them wait for its time slice, hundreds of times a step, and one thread alone would be ten times as fast.
+
+    The operating system counts how often it took a core away from us. Where that is often, half the threads are left; after a
+    while all of them are tried again, and after a longer one each time that this fails. Results do not depend on it."""
+
+    OFTEN = 40.0  # times a second
+    WINDOW = 0.02  # s, at least, between two looks
+    PATIENCE = 0.5, 30.0  # s until all threads are tried again: at first, and at most
+
+    def __init__(self):
+        self.share, self.patience = 1.0, self.PATIENCE[0]
+        self.look_again, self.since, self.switches = 0.0, time.perf_counter(), self._switches()
+
+    def threads(self, n):
+        """How many of n threads to use now."""
+        now = time.perf_counter()
+        if now - self.since >= self.WINDOW:
+            switches = self._switches()
+            often = (switches - self.switches) / (now - self.since) > self.OFTEN
+            self.since, self.switches = now, switches
+            if often and self.share * n > 1.0:
+                self.share, self.look_again = 0.5 * self.share, now + self.patience
+                self.patience = min(2.0 * self.patience, self.PATIENCE[1])
+            elif self.share < 1.0 and now > self.look_again:
+                self.share = 1.0
+            elif self.share == 1.0 and now > self.look_again + self.PATIENCE[0]:
+                self.patience = self.PATIENCE[0]
+        return max(1, int(self.share * n))
+
+    @staticmethod
+    def _switches():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
+
+
+crowd = Crowd()
+
+
 def use_threads(n, threaded=True):
     """Run with n threads from here on, and with the kernels' form that has threads or the other."""
+    n = crowd.threads(n) if n > 1 else n
     Kernel.one_thread = not threaded
     if numba.get_num_threads() != n:
         numba.set_num_threads(n)

@@ -102,11 +102,25 @@ def test_free_fall_is_the_closed_form_of_semi_implicit_euler(shape):
     gravity, start, velocity, n = np.array([1.0, -2.0, -G]), np.array([3.0, 2.0, 1.0]), np.array([0.5, 0.25, 4.0]), 500
     scene = gv.Scene(gravity=gravity)
     scene.add_body(shape, start, velocity=velocity)
-    sim = simulate(scene)
+    sim = simulate(scene, integrator="euler")
     for _ in range(n):
         sim.step()
     assert np.allclose(sim.velocities[0], velocity + n * DT * gravity, rtol=0, atol=1e-12)
     assert np.allclose(sim.positions[0], start + n * DT * velocity + DT**2 * gravity * n * (n + 1) / 2, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [gv.Sphere(0.1), gv.Box((0.1, 0.2, 0.3))])
+def test_free_flight_is_exact(shape):
+    """x = x_0 + v_0 t + g t^2 / 2: the midpoint rule knows parabolas."""
+    gravity, start, velocity, n = np.array([1.0, -2.0, -G]), np.array([3.0, 2.0, 1.0]), np.array([0.5, 0.25, 4.0]), 500
+    scene = gv.Scene(gravity=gravity)
+    scene.add_body(shape, start, velocity=velocity)
+    sim = simulate(scene)
+    for _ in range(n):
+        sim.step()
+    t = n * DT
+    assert np.allclose(sim.velocities[0], velocity + t * gravity, rtol=0, atol=1e-12)
+    assert np.allclose(sim.positions[0], start + t * velocity + 0.5 * t**2 * gravity, rtol=0, atol=1e-12)
 
 
 def test_force_accelerates_by_force_over_mass():

@@ -18,6 +18,7 @@ scatter around a vectorised loop, with masses among the contact rows, 13.
 """
 
 import math
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -334,6 +335,49 @@ def carry_chunk(chunk, velocity, last, beta):
 next_pace = njit(**INNER)(pace)
 
 
+# What ``run`` refers to; each kernel has its own. They are no variables of an enclosing function: the cache would take two processes'
+# compiled functions for different ones, and miss.
+ball_tile = wide_tile = None
+SWEEP_HERE = BALLS_HERE = WIDE_HERE = False
+
+
+def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
+    colour_start, tile_order, ball_start, wide_start = blocks.colour_start, blocks.tile_order, blocks.ball_start, blocks.wide_start
+    real = blocks.rows.dtype.type
+    coulomb, beta = real(scalars.coulomb), real(0)
+    velocity, last_velocity = unknowns.velocity, unknowns.last_velocity
+    origin = u64(ball_start[-1]) * u64(ROWS_BALL * WIDTH) - u64(ball_start[-1]) * u64(ROWS_WIDE * WIDTH)  # of the wide rows
+    done = 0
+    while done < passes:
+        if SWEEP_HERE:
+            momentum[AGE], momentum[BETA] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP])
+            beta = real(momentum[BETA])
+            for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
+                carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
+        for colour in range(colour_start.size - 1):
+            for index in prange(colour_start[colour], colour_start[colour + 1]):
+                tile = tile_order[index]
+                high, sum_ = real(0), real(0)
+                if BALLS_HERE:
+                    first, last = ball_start[tile], ball_start[tile + 1]
+                    high, sum_ = ball_tile(first, last, u64(0), blocks, unknowns, values, coulomb, beta)
+                if WIDE_HERE:
+                    first, last = wide_start[tile], wide_start[tile + 1]
+                    more = wide_tile(first, last, origin, blocks, unknowns, values, coulomb, beta)
+                    high, sum_ = max(high, more[0]), sum_ + more[1]
+                worst[tile], total[tile] = high, sum_
+        done += 1
+        if SWEEP_HERE:
+            momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
+            for tile in tile_order:
+                momentum[UPHILL] += total[tile]
+                momentum[CHANGE] = max(momentum[CHANGE], worst[tile])
+            momentum[CHANGE] = math.sqrt(momentum[CHANGE])
+            if momentum[CHANGE] <= momentum[ENOUGH]:
+                break
+    return done
+
+
 def make_kernel(job, balls=True, wide=False, rolling=False, parallel=True):
     """The kernel ``run(blocks, unknowns, values, scalars, worst, total, momentum, passes)`` for one job.
 
@@ -347,46 +391,15 @@ def make_kernel(job, balls=True, wide=False, rolling=False, parallel=True):
     ``balls``: there are blocks of contacts between balls; ``wide``: there are blocks with arms and inertia of any shape.
     ``rolling``: rolling and spinning friction blocks beside the contacts. ``parallel``: threads take tiles of one colour.
     """
-    sweep = job == SWEEP
-    ball_tile, wide_tile = make_tile(job, False, rolling), make_tile(job, True, rolling)
+    own = {
+        "ball_tile": make_tile(job, False, rolling),
+        "wide_tile": make_tile(job, True, rolling),
+        "SWEEP_HERE": job == SWEEP,
+        "BALLS_HERE": balls,
+        "WIDE_HERE": wide,
+    }
     used = ("balls", balls), ("wide", wide), ("rolling", rolling), ("parallel", parallel)
-
-    @njit(parallel=PARALLEL if parallel else False, fastmath=SAFE_MATH, error_model="numpy", nogil=True, cache=True)
-    @named(job, *(word for word, holds in used if holds))
-    def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
-        colour_start, tile_order, ball_start, wide_start = blocks.colour_start, blocks.tile_order, blocks.ball_start, blocks.wide_start
-        real = blocks.rows.dtype.type
-        coulomb, beta = real(scalars.coulomb), real(0)
-        velocity, last_velocity = unknowns.velocity, unknowns.last_velocity
-        origin = u64(ball_start[-1]) * u64(ROWS_BALL * WIDTH) - u64(ball_start[-1]) * u64(ROWS_WIDE * WIDTH)  # of the wide rows
-        done = 0
-        while done < passes:
-            if sweep:
-                momentum[AGE], momentum[BETA] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP])
-                beta = real(momentum[BETA])
-                for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
-                    carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
-            for colour in range(colour_start.size - 1):
-                for index in prange(colour_start[colour], colour_start[colour + 1]):
-                    tile = tile_order[index]
-                    high, sum_ = real(0), real(0)
-                    if balls:
-                        first, last = ball_start[tile], ball_start[tile + 1]
-                        high, sum_ = ball_tile(first, last, u64(0), blocks, unknowns, values, coulomb, beta)
-                    if wide:
-                        first, last = wide_start[tile], wide_start[tile + 1]
-                        more = wide_tile(first, last, origin, blocks, unknowns, values, coulomb, beta)
-                        high, sum_ = max(high, more[0]), sum_ + more[1]
-                    worst[tile], total[tile] = high, sum_
-            done += 1
-            if sweep:
-                momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
-                for tile in tile_order:
-                    momentum[UPHILL] += total[tile]
-                    momentum[CHANGE] = max(momentum[CHANGE], worst[tile])
-                momentum[CHANGE] = math.sqrt(momentum[CHANGE])
-                if momentum[CHANGE] <= momentum[ENOUGH]:
-                    break
-        return done
-
-    return run
+    kernel = types.FunctionType(run.__code__, {**globals(), **own}, run.__name__)
+    kernel = named(job, *(word for word, holds in used if holds))(kernel)
+    options = {"fastmath": SAFE_MATH, "error_model": "numpy", "nogil": True, "cache": True}
+    return njit(parallel=PARALLEL if parallel else False, **options)(kernel)

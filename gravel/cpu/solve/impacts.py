@@ -3,8 +3,10 @@
 In: contacts and the velocities at the start of the step. Out: velocities after the bounces, and their impulses.
 
 A contact that closes within the step, faster than a threshold, is a collision: the pair's normal velocity becomes
--e times what it was, with Coulomb friction during the blow. One pair after the other, until none closes faster than the
-threshold. Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share
+-e times what it is at the moment of touching, with Coulomb friction during the blow. Gravity acts before that moment and after it:
+with a blow at the start of the step and a whole step of gravity after it, the speed g h would be lost. A body that touches nothing
+else also gets the way right: the old velocity up to that moment, the new one from then on. One pair after the other, until none closes
+faster than the threshold. Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share
 a blow (Newton's cradle: -1/3, 2/3, 2/3 instead of 0, 0, 1); one after the other, the blow travels through, and with e = 1
 every single collision keeps energy and momentum.
 """
@@ -90,17 +92,31 @@ def push(c, contacts, arranged, inertia, arms, px, py, pz, blow):
 
 
 @njit(**INNER)
-def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction, step, threshold, blow, target, load):
-    """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble. True if it did."""
-    collides = False
+def moment_of_touch(gap, un, pull, lead):
+    """When, from the start of the step, a gap closes that is seen ``lead`` later, at speed ``un`` and acceleration ``pull``."""
+    start = max(gap - lead * un, 0.0)
+    return 2.0 * start / (-un + math.sqrt(max(un * un - 2.0 * pull * start, 0.0)))
+
+
+@njit(**INNER)
+def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction, times, gravity, threshold, blow, target, load):
+    """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble. Returns the moment of the
+    blow, s from the start of the step, or -1 where there is none."""
+    step, lead = times
+    moment = math.inf
+    a, b = contacts.a[first], contacts.b[first]
+    weight = min(arranged.tag[b, MOVES], 1) - min(arranged.tag[a, MOVES], 1)  # both fall: no relative acceleration
     for c in range(first, last):
         un = normal_velocity(c, contacts, arranged)[3]
-        closing = un < -threshold and contacts.gap[c] + step * un <= 0.0
-        target[c - first] = -restitution * un if closing else 0.0
+        n = contacts.normal[c]
+        pull = weight * (gravity[0] * n[0] + gravity[1] * n[1] + gravity[2] * n[2])
+        closing = un < -threshold and contacts.gap[c] + step * (un + step * min(pull, 0.0)) <= 0.0
+        touch = moment_of_touch(contacts.gap[c], un, pull, lead) if closing else 0.0
+        target[c - first] = -restitution * (un + pull * touch) - pull * touch if closing else 0.0
         load[c - first] = 0.0 if closing else -1.0
-        collides = collides or closing
-    if not collides:
-        return False
+        moment = min(moment, touch if closing else math.inf)
+    if moment == math.inf:
+        return -1.0
     for _ in range(1 if last - first == 1 else PAIR_ROUNDS):
         change = 0.0
         for c in range(first, last):
@@ -134,12 +150,28 @@ def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction,
             slip = math.sqrt(tx * tx + ty * ty + tz * tz)
             pt = -min(slip / rt, friction * load[c - first]) / max(slip, 1e-30)
             push(c, contacts, arranged, inertia, arms, pt * tx, pt * ty, pt * tz, blow)
-    return True
+    return moment
+
+
+@njit(**INNER)
+def count_partners(contacts, partners):
+    """``partners`` := how many other bodies each has contacts with."""
+    partners[:] = 0
+    for tile in range(contacts.count.size):
+        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+            new = c == contacts.start[tile] or contacts.a[c] != contacts.a[c - 1] or contacts.b[c] != contacts.b[c - 1]
+            partners[contacts.a[c]] += new
+            partners[contacts.b[c]] += new
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def bounce(contacts, arranged, inertia, contact_values, step, threshold, blow):
-    """Let colliding pairs bounce; ``blow`` (c, 3) := the impulses of that on b. Returns the number of collisions."""
+def bounce(contacts, arranged, inertia, contact_values, times, gravity, threshold, blow, shift):
+    """Let colliding pairs bounce; ``blow`` (c, 3) := the impulses of that on b; ``shift`` (n, 3) := what the way of each body differs
+    from that at its new velocity. ``times``: the step, and how much later than its start the contacts are seen. Returns the number of
+    collisions."""
+    partners, old = np.zeros(arranged.order.size, np.int32), np.zeros((2, 3))
+    count_partners(contacts, partners)
+    shift[:] = 0.0
     collisions, n = 0, arranged.order.size
     touched = np.ones(n, np.bool_)
     target, load = np.empty(64), np.empty(64)
@@ -158,9 +190,19 @@ def bounce(contacts, arranged, inertia, contact_values, step, threshold, blow):
                     continue
                 i, j = arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL]
                 restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
-                if restitution > 0.0 and bounce_pair(
-                    first, c, contacts, arranged, inertia, restitution, friction, step, threshold, blow, target, load
-                ):
+                if restitution == 0.0:
+                    continue
+                for k in range(3):
+                    old[0, k], old[1, k] = arranged.velocity[a, k], arranged.velocity[b, k]
+                moment = bounce_pair(
+                    first, c, contacts, arranged, inertia, restitution, friction, times, gravity, threshold, blow, target, load
+                )
+                if moment >= 0.0:
+                    for side in range(2):
+                        body = b if side else a
+                        if partners[body] == 1:
+                            for k in range(3):
+                                shift[body, k] += (times[1] - moment) * (arranged.velocity[body, k] - old[side, k])
                     touched_now[a] = touched_now[a] or arranged.tag[a, MOVES] > 0
                     touched_now[b] = touched_now[b] or arranged.tag[b, MOVES] > 0
                     collisions += 1
