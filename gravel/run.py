@@ -16,7 +16,6 @@ from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.io.checkpoint import save as save_checkpoint
 from gravel.io.vtkhdf import ResultWriter, check_writable
-from gravel.state import MOVABLE, STATUS
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -135,14 +134,8 @@ def run(
         float(np.median(tally.residuals)) if tally.steps else 0.0,
         tally.first_seconds,
         simulation.dt,
-        _typical_radius(simulation),
+        simulation.typical_radius,
     )
-
-
-def _typical_radius(simulation):
-    """Median bounding radius of the bodies that can move, m; 0 where there are none."""
-    radii = simulation.engine.field("extent")[simulation.engine.field("tag")[:, STATUS] == MOVABLE, 3]
-    return float(np.median(radii)) if len(radii) else 0.0
 
 
 def _whole(function, *arguments):

@@ -269,6 +269,12 @@ class Simulation:
         return TOLERANCE * self.dt * float(np.linalg.norm(self.gravity)) or WEIGHTLESS
 
     @property
+    def typical_radius(self) -> float:
+        """m, median bounding radius of the bodies that can move; 0 where there are none."""
+        radii = self.engine.field("extent")[self.engine.field("tag")[:, STATUS] == MOVABLE, 3]
+        return float(np.median(radii)) if len(radii) else 0.0
+
+    @property
     def midpoint(self) -> bool:
         """Whether the step looks half a step ahead."""
         return self.integrator == "midpoint"

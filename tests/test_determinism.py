@@ -106,7 +106,7 @@ def test_the_second_process_compiles_for_the_gravel_that_started_it(tmp_path):
 
     (tmp_path / "gravel").mkdir()
     (tmp_path / "gravel" / "__init__.py").write_text("raise ImportError('the wrong gravel')")
-    command = ahead.child_command("single-ball0000-balls-plain-dead-grid-free-midpoint")
-    command[2] = command[2].replace("ahead.compile_backwards(sys.argv[1])", "print(ahead.__file__)")
+    command = ahead.child_command("single-ball0000-balls-plain-dead-grid-free-midpoint", False)
+    command[2] = command[2].replace("ahead.compile_backwards(*sys.argv[2:])", "print(ahead.__file__)")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ahead.__file__

@@ -28,6 +28,7 @@ from gravel.cpu.threads import SMALL, Kernel
 
 MODULES = bounds, grid, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble, gauges, laws, joint_rows, direct
 PATIENCE = 300  # s after which a process that compiles is taken to be dead
+children: list = []  # the process that compiles for this one
 started: dict = {}  # features that this process has dealt with: an ``Ahead``, or None where nothing is at work
 # What a kernel that does nothing must answer for the stages to go on.
 ANSWERS = {
@@ -115,10 +116,13 @@ def start(engine, features):
     done, threaded = marker(features), marker(features + "-threads")
     if done is None or (done.exists() and (threaded.exists() or not threads)) or os.cpu_count() < 2:
         return None
-    claim = threaded.with_suffix(".compiling")
+    if any(child.poll() is None for child in children):  # one at a time
+        return None
+    claim = done.with_suffix(".compiling")
     if _claim(claim):
         try:
-            subprocess.Popen(child_command(features), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            command = child_command(features, threads)
+            children[:] = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)]
         except OSError:
             claim.unlink(missing_ok=True)
             return None
@@ -126,11 +130,11 @@ def start(engine, features):
     return started[features]
 
 
-def child_command(features):
+def child_command(features, threads):
     """The second process looks for modules where this one does, or it may find another copy of gravel in the current folder
     and fill that one's cache."""
-    script = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from gravel.cpu import ahead; ahead.compile_backwards(sys.argv[1])"
-    return [sys.executable, "-c", script, features, json.dumps(sys.path)]
+    script = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gravel.cpu import ahead; ahead.compile_backwards(*sys.argv[2:])"
+    return [sys.executable, "-c", script, json.dumps(sys.path), features, *(["threads"] if threads else [])]
 
 
 def _claim(claim):
@@ -198,13 +202,13 @@ def _one_block(*arguments):
     return 1, 1
 
 
-def compile_backwards(features):
+def compile_backwards(features, *threads):
     """Compile what a step of a scene with these features needs: the tables, which the other process waits for, then from the last
-    kernel to the first; without threads, then with."""
-    claim = marker(features + "-threads").with_suffix(".compiling")
+    kernel to the first; without ``threads``, then with, where they are asked for."""
+    claim = marker(features).with_suffix(".compiling")
     try:
-        for word in ("", "-threads"):
-            done = marker(features + word)
+        for word in ("", *threads):
+            done = marker(f"{features}-{word}" if word else features)
             if not done.exists():
                 calls = _dry_step(features, threaded=bool(word))
                 done.with_suffix(".plan").write_text(str(len(calls)))

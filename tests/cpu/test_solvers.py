@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse
 
 import gravel as gv
+from gravel.cpu.collide.bounds import BALL, MOVES, OTHER
 from gravel.cpu.collide.narrow import Contacts
 from gravel.cpu.solve.blocks import WIDTH
 from gravel.cpu.solve.tiles import COLOURS, plan_blocks
+from gravel.cpu.threads import use_threads
 from gravel.problem import _frames
 
 SOLVERS = [gv.GaussSeidel, gv.Jacobi, gv.APGD, gv.BarzilaiBorwein]
@@ -599,7 +601,7 @@ def test_threads_do_not_change_a_bit():
     arguments = random_contacts(20, movable=3000, contacts=8000)
     tables = []
     for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-        numba.set_num_threads(threads)
+        use_threads(threads, threaded=threads > 1)
         tables.append([solver(iterations=10).solve(gv.ConeProblem(**arguments)).impulses for solver in SOLVERS])
     for one, two in zip(*tables):
         assert np.array_equal(one, two)
@@ -608,8 +610,8 @@ def test_threads_do_not_change_a_bit():
 # --- the order of the contacts: tiles, colours, blocks
 
 
-def planned(a, b, movable, tile_bodies):
-    """What plan_blocks makes of the contacts, which are put in tiles by their first body."""
+def planned(a, b, movable, tile_bodies, balls):
+    """What plan_blocks makes of the contacts, which are put in tiles by their first body. ``balls``: which of the bodies are."""
     order = np.argsort(a // tile_bodies, kind="stable")
     a, b = a[order], b[order]
     bodies, n, tiles = len(movable), len(a), (len(movable) - 1) // tile_bodies + 1
@@ -619,12 +621,14 @@ def planned(a, b, movable, tile_bodies):
     sides = a.astype(np.int32), b.astype(np.int32)
     contacts = Contacts(*sides, none, none3, none3, np.empty(0), start, count, none, none)
     tag = np.zeros((bodies, 4), np.int32)
-    tag[:, 3] = movable
-    slot, block_start = np.full(n, -1, np.int32), np.zeros(tiles + 2, np.int64)
+    tag[:, MOVES] = np.where(movable, np.where(balls, BALL, OTHER), 0)
+    slot, block_start = np.full(n, -1, np.int32), np.zeros((2, tiles + 2), np.int64)
     tile_order, colour_start = np.zeros(tiles + 1, np.int64), np.zeros(COLOURS + 2, np.int64)
     run, colours = plan_blocks(
         contacts,
         tag,
+        bool(balls.any()),
+        not balls.all(),
         np.zeros(bodies, np.int32),
         np.zeros(bodies, np.uint64),
         np.zeros(tiles, np.int32),
@@ -637,28 +641,32 @@ def planned(a, b, movable, tile_bodies):
     return a, b, slot, block_start, tile_order[:run], colour_start[: colours + 1]
 
 
-def check_plan(a, b, movable, tile_bodies):
-    a, b, slot, block_start, tile_order, colour_start = planned(a, b, movable, tile_bodies)
-    # each contact in one slot, within the blocks
-    assert slot.min() >= 0 and slot.max() < block_start[-1] * WIDTH
+def check_plan(a, b, movable, tile_bodies, balls=None):
+    balls = np.ones(len(movable), bool) if balls is None else balls
+    a, b, slot, block_start, tile_order, colour_start = planned(a, b, movable, tile_bodies, balls)
+    # each contact in one slot, within the blocks of its kind
+    assert slot.min() >= 0 and slot.max() < block_start[1, -1] * WIDTH
     assert len(set(slot.tolist())) == len(slot)
+    other = movable & ~balls
+    assert np.array_equal(slot // WIDTH >= block_start[0, -1], other[a] | other[b])
     # no movable body twice in a block
     bodies, blocks = np.concatenate([a, b]), np.tile(slot // WIDTH, 2)
     seen = np.column_stack([blocks, bodies])[movable[bodies]]
     assert len(np.unique(seen, axis=0)) == len(seen)
     # every tile that has blocks runs once, and the blocks of tiles follow each other
-    assert (np.diff(block_start) >= 0).all() and block_start[0] == 0
-    assert sorted(tile_order.tolist()) == np.flatnonzero(np.diff(block_start)).tolist()
+    assert (np.diff(block_start) >= 0).all() and block_start[0, 0] == 0 and block_start[1, 0] == block_start[0, -1]
+    assert sorted(tile_order.tolist()) == np.flatnonzero(np.diff(block_start).sum(axis=0)).tolist()
     assert colour_start[0] == 0 and colour_start[-1] == len(tile_order) and (np.diff(colour_start) > 0).all()
     # tiles of one colour share no movable body
-    colour_of_tile = np.full(len(block_start) - 1, -1)
+    colour_of_tile = np.full(block_start.shape[1] - 1, -1)
     for colour in range(len(colour_start) - 1):
         colour_of_tile[tile_order[colour_start[colour] : colour_start[colour + 1]]] = colour
-    tile = np.searchsorted(block_start, slot // WIDTH, side="right") - 1
+    ball_tile, wide_tile = (np.searchsorted(start, slot // WIDTH, side="right") - 1 for start in block_start)
+    tile = np.where(slot // WIDTH < block_start[0, -1], ball_tile, wide_tile)
     touched = np.column_stack([np.tile(colour_of_tile[tile], 2), bodies, np.tile(tile, 2)])[movable[bodies]]
     touched = np.unique(touched, axis=0)
     assert len(np.unique(touched[:, :2], axis=0)) == len(touched)
-    return block_start, colour_start
+    return block_start[0], colour_start
 
 
 def random_graph(rng, bodies, contacts, reach):
@@ -676,6 +684,8 @@ def test_plan_of_random_contact_graphs(tile_bodies, reach):
     movable = rng.random(2000) < 0.9
     keep = movable[a] | movable[b]
     check_plan(a[keep], b[keep], movable, tile_bodies)
+    check_plan(a[keep], b[keep], movable, tile_bodies, rng.random(2000) < 0.7)
+    check_plan(a[keep], b[keep], movable, tile_bodies, np.zeros(2000, bool))
 
 
 def test_plan_with_a_floor_and_hubs():
@@ -688,6 +698,7 @@ def test_plan_with_a_floor_and_hubs():
     movable = np.arange(1500) != 0
     block_start, _ = check_plan(a, b, movable, 128)
     assert block_start[-1] > block_start[-2]  # the hubs' tile is in use
+    check_plan(a, b, movable, 128, np.arange(1500) % 3 != 2)  # one of the hubs is no ball
 
 
 def test_plan_where_tiles_run_out_of_colours():
@@ -713,5 +724,5 @@ def test_plan_of_a_floor_below_free_bodies_fills_its_blocks():
 
 def test_plan_of_no_contacts():
     none = np.empty(0, int)
-    _, _, slot, block_start, tile_order, colour_start = planned(none, none, np.ones(10, bool), 4)
+    _, _, slot, block_start, tile_order, colour_start = planned(none, none, np.ones(10, bool), 4, np.ones(10, bool))
     assert len(slot) == 0 and not block_start.any() and len(tile_order) == 0 and colour_start.tolist() == [0]

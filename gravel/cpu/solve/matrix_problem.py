@@ -35,7 +35,8 @@ def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last
             for _ in range(50):
                 extra = coulomb * mu[c] * np.sqrt(u[1] ** 2 + u[2] ** 2)
                 step = 1.0 / bound[c]
-                x1, y1, z1, _ = project(x - step * (u[0] + extra), y - step * u[1], z - step * u[2], 1.0, 0.0, 0.0, mu[c], 0.0)
+                where = x - step * (u[0] + extra), y - step * u[1], z - step * u[2]
+                x1, y1, z1, _ = project(*where, 1.0, 0.0, 0.0, mu[c], 0.0, 0.0, 1.0, 1e-300)
                 dx, dy, dz = x1 - x, y1 - y, z1 - z
                 x, y, z = x1, y1, z1
                 for row in range(3):
