@@ -12,9 +12,9 @@ rng = np.random.default_rng(0)
 
 
 def feed(simulation):
-    """Ten grains every tenth of a second; those that fell are taken out."""
-    places = rng.uniform((-0.9, -0.2, 0.1), (-0.5, 0.2, 0.4), (10, 3))
-    simulation.add_bodies(gv.Sphere(rng.uniform(0.02, 0.03, 10)), places, rubber)
+    """Ten grains every tenth of a second, apart from each other and from the last ones; those that fell are taken out."""
+    places = [(-0.9 + 0.1 * (k % 5), -0.1 + 0.2 * (k // 5), 0.4) for k in range(10)] + rng.uniform(-0.015, 0.015, (10, 3))
+    simulation.add_bodies(gv.Sphere(rng.uniform(0.02, 0.03, 10)), places, rubber, velocities=[(0, 0, -1.0)] * 10)
     simulation.remove(np.flatnonzero(simulation.movable & (simulation.positions[:, 2] < -1)))
 
 

@@ -17,7 +17,8 @@ from gravel.engine import Problem
 
 RENEW = 10  # iterations between two updates of the De Saxcé terms
 SHRINKS = 60  # times that APGD may halve its step in one iteration
-WORSE = 10.0  # times the best residual so far: then momentum does harm, and is left out
+WORSE = 10.0  # times the best residual so far: then momentum does harm, and gets less
+IDLE = 100  # iterations without a better residual: likewise
 MEMORY = 10  # iterates among which the spectral method's energy may rise
 
 
@@ -81,7 +82,7 @@ class GaussSeidel(Solver):
     def iterate(self, work: Problem, tolerance: float, history: bool = False) -> Outcome:
         stride, cap, enough = 1 if history else self.check_every, self.momentum, 1.5 * tolerance
         work.begin()
-        done, seen, worst, rms, best = 0, [work.measure()[0]] if history else [], math.inf, math.inf, math.inf
+        done, seen, worst, rms, best, idle = 0, [work.measure()[0]] if history else [], math.inf, math.inf, math.inf, 0
         while done < self.iterations:
             passes = min(stride, self.iterations - done)
             made = work.sweep(passes, cap, enough)
@@ -93,9 +94,10 @@ class GaussSeidel(Solver):
                 break
             if made < passes:  # the sweeps take the rest for converged: they must look closer
                 enough *= max(0.5 * tolerance / worst, 0.1)
+            idle = 0 if worst < 0.9 * best else idle + made
             best = min(best, worst)
-            if worst > WORSE * best and cap > 0.0:  # this problem does not bear momentum
-                cap = 0.0
+            if cap > 0.0 and (worst > WORSE * best or idle >= IDLE):  # this problem does not bear so much momentum
+                cap, idle = 0.5 * cap if cap > 0.3 else 0.0, 0
                 work.calm()
         return Outcome(done, worst, rms, seen)
 

@@ -263,7 +263,7 @@ def test_motion_with_a_bad_answer_stops_the_step(answer):
     scene.add_body(BALL, (1, 0, 1))
     sim = gv.Simulation(scene, 1e-3)
     before = sim.positions.copy()
-    refuse(sim.step, "motion", "t = 0.001 s", error=(TypeError, ValueError))
+    refuse(sim.step, "motion", "t = 0.0015 s", error=(TypeError, ValueError))
     assert np.array_equal(sim.positions, before) and sim.steps == 0
 
 

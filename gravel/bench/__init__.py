@@ -10,7 +10,7 @@ import click
 
 from gravel import checks
 
-NAMES = ("collide", "contacts", "ellipsoids", "pairs", "box-collider", "solver", "step", "state", "convergence", "joints")
+NAMES = ("collide", "contacts", "ellipsoids", "pairs", "box-collider", "solver", "step", "state", "convergence", "start", "crowd", "joints")
 
 
 def run(names, quick, threads, as_json):

@@ -32,7 +32,7 @@ def settled_pile(bodies, solver=None, steps=100, **options):
     scene.add_body(Plane((0, 0, 1)), material=stone, fixed=True)
     box_walls(scene, 0.5 * side * repeats, 0.5 * side * repeats, stone)
     scene.add_bodies(Sphere(np.tile(radii, repeats**2)), places, stone)
-    simulation = Simulation(scene, 1 / 500, solver or GaussSeidel(iterations=50), **options)
+    simulation = Simulation(scene, 1 / 500, solver or GaussSeidel(iterations=50, tolerance=0.0), **options)
     for _ in range(steps):
         simulation.step()
     return simulation
@@ -40,7 +40,7 @@ def settled_pile(bodies, solver=None, steps=100, **options):
 
 def _small(bodies, solver, options):
     setup = build("pile", bodies)
-    simulation = Simulation(setup.scene, setup.dt, solver or GaussSeidel(iterations=50), **options)
+    simulation = Simulation(setup.scene, setup.dt, solver or GaussSeidel(iterations=50, tolerance=0.0), **options)
     for _ in range(1000):
         simulation.step()
     return simulation
@@ -50,7 +50,7 @@ def _small(bodies, solver, options):
 def _tile():
     """Places, radii and width of a settled pile."""
     setup = build("pile", TILE)
-    simulation = Simulation(setup.scene, setup.dt, GaussSeidel(iterations=50))
+    simulation = Simulation(setup.scene, setup.dt, GaussSeidel(iterations=50, tolerance=0.0))
     for _ in range(1200):
         simulation.step()
     grains = simulation.movable

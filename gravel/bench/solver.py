@@ -43,7 +43,7 @@ def _solve(simulation, solver):
     problem.begin()
     start = time.perf_counter()
     if isinstance(solver, GaussSeidel):
-        problem.sweep(solver.iterations)
+        problem.sweep(solver.iterations, solver.momentum, 0.0)
     else:
         solver.run(problem)
     return time.perf_counter() - start

@@ -54,7 +54,7 @@ def gas(side, threads):
 
 
 def settled_and_shuffled(bodies, threads):
-    simulation = settled_pile(bodies, GaussSeidel(iterations=50), steps=12, threads=threads)
+    simulation = settled_pile(bodies, GaussSeidel(iterations=50, tolerance=0.0), steps=12, threads=threads)
     kinds = {"settled": simulation, "shuffled": None}
     for kind in kinds:
         if kind == "shuffled":
@@ -82,7 +82,7 @@ def come_and_go(rounds, threads):
     scene.add_body(Plane(), fixed=True)
     places = np.stack(np.meshgrid(*[np.arange(10)] * 3), -1).reshape(-1, 3) * 0.12 + (0, 0, 0.06)
     ids = scene.add_bodies(Sphere(0.05), places)
-    simulation, times = Simulation(scene, 1e-3, GaussSeidel(iterations=5), threads=threads), []
+    simulation, times = Simulation(scene, 1e-3, GaussSeidel(iterations=5, tolerance=0.0), threads=threads), []
     for k in range(1, rounds + 1):
         simulation.remove(ids)
         ids = simulation.add_bodies(Sphere(0.05), places)

@@ -6,6 +6,7 @@ second process learns which kernels and types the step will need from a dry step
 only take note of their arguments.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -59,9 +60,14 @@ def marker(features):
         return None
     if not os.access(cache, os.W_OK):
         return None
-    sources = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
-    content = "|".join(f"{p.name}:{p.stat().st_mtime_ns}" for p in sources) + numba.__version__ + features
+    content = _sources() + numba.__version__ + features
     return cache / f"gravel-{hashlib.sha256(content.encode()).hexdigest()[:16]}.compiled"
+
+
+@functools.cache
+def _sources():
+    """The engine's source files as they are, in one word."""
+    return "|".join(f"{p.name}:{p.stat().st_mtime_ns}" for p in sorted(pathlib.Path(__file__).parent.rglob("*.py")))
 
 
 def features_of(engine, joints):
@@ -88,12 +94,15 @@ class Ahead(NamedTuple):
     tables: pathlib.Path  # is there when the tables of ``jobs`` are ready, by far the largest kernels
     done: pathlib.Path  # is there when the kernels with threads are ready, too
     claim: pathlib.Path  # is there while a process works on them
+    child: subprocess.Popen | None  # that process, if it is ours
 
     def ready(self):
-        return self.done.exists() or not _is_alive(self.claim)
+        at_work = _is_alive(self.claim) if self.child is None else self.child.poll() is None
+        return self.done.exists() or not at_work
 
     def wait_for_tables(self):
-        while not self.tables.exists() and _is_alive(self.claim):
+        """It pays to wait for our own child: it has begun with them."""
+        while self.child is not None and self.child.poll() is None and not self.tables.exists():
             time.sleep(0.02)
 
 
@@ -118,15 +127,15 @@ def start(engine, features):
         return None
     if any(child.poll() is None for child in children):  # one at a time
         return None
-    claim = done.with_suffix(".compiling")
+    claim, child, silent = done.with_suffix(".compiling"), None, subprocess.DEVNULL
     if _claim(claim):
         try:
-            command = child_command(features, threads)
-            children[:] = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)]
+            child = subprocess.Popen(child_command(features, threads), stdin=silent, stdout=silent, stderr=silent)
         except OSError:
             claim.unlink(missing_ok=True)
             return None
-    started[features] = Ahead(done.with_suffix(".tables"), threaded, claim)
+        children[:] = [child]
+    started[features] = Ahead(done.with_suffix(".tables"), threaded, claim, child)
     return started[features]
 
 

@@ -23,7 +23,7 @@ from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 5
+VERSION = 6
 SETTINGS = (
     "dt",
     "broad_phase",

@@ -60,5 +60,5 @@ def test_scenes_scale_and_start_without_overlap(name):
         setup = scenes.build(name, bodies)
         machine = MACHINES.get(name, 0)
         assert np.count_nonzero(setup.scene.bodies.status == 2) - machine == pytest.approx(bodies, rel=0.1)
-        simulation = gv.Simulation(setup.scene, setup.dt, **setup.options)
-        assert simulation.step().max_penetration < 1e-3
+        options = {**setup.options, "integrator": "euler"}  # which looks at the start itself
+        assert gv.Simulation(setup.scene, setup.dt, **options).step().max_penetration < 1e-3

@@ -15,6 +15,7 @@ from gravel.cpu.collide.pair_geometry import write_contact
 from gravel.cpu.collide.support import core_radius, support, support_face
 from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross, rotate, rotate_back
+from gravel.shapes import HULL, SPHERE
 
 SECTORS = 8
 PARALLEL_SIDES = 0.02  # rad: straight sides that cross at less touch along their length
@@ -245,10 +246,24 @@ def thin_out(out, feature, count, m, name):
 
 
 @njit(**INNER)
+def is_beyond_a_face(hull, point, far, hulls):
+    """Whether a point, in the hull's frame, lies farther than this outside one of its faces: most balls in a large hull's box do, and
+    need not be measured."""
+    x, y, z = point
+    for f in range(hulls.first_face[hull.k], hulls.first_face[hull.k + 1]):
+        n, v = hulls.face_normals[f], hulls.vertices[hulls.face_corners[hulls.face_start[f]]]
+        if n[0] * (x - hull.x * v[0]) + n[1] * (y - hull.x * v[1]) + n[2] * (z - hull.x * v[2]) > far:
+            return True
+    return False
+
+
+@njit(**INNER)
 def convex_convex(a, ma, b, mb, dx, dy, dz, size, limit, hulls, work, out, feature):
     """Contacts of any two convex solids with rotation matrices ma and mb. ``size``: a length of their order. ``out`` must have
     room for 64 rows, of which at most eight are returned."""
     radius_a, radius_b = core_radius(a), core_radius(b)
+    if a.kind == SPHERE and b.kind == HULL and is_beyond_a_face(b, rotate_back(mb, -dx, -dy, -dz), limit + radius_a, hulls):
+        return 0
     d = (dx, dy, dz)
     near, nx, ny, nz, px, py, pz, distance = distance_of_cores(
         a, b, ma, mb, d, limit + radius_a + radius_b, size, hulls.vertices, hulls.links, work

@@ -56,6 +56,10 @@ class JointBlock:
         (x_next - x) in the metric of the steps eta, and the largest change in m/s."""
         before = self.impulse.copy()
         self.impulse += beta * (before - self.last)
+        if self.system is not None and self.held.any():  # the direct solution takes rows at a bound to be there
+            back = np.where(self.held > 0, before - self.impulse, 0.0)
+            joint_rows.apply_joints(self.rows, back, velocity)
+            self.impulse += back
         carried = self.impulse.copy()
         self.sweep(velocity)
         self.last[:] = before

@@ -78,7 +78,7 @@ class BlockProblem(ConeVectors):
         takes out what the first has left (iterative refinement), and there is nothing for a third."""
         self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.scalars.friction) * cap, enough
         if self.joints.count + self.number == 0 and self.share.alone:
-            return passes
+            return min(passes, 1)  # nothing to solve
         if self.joints.count == 0 and self.share.alone:
             return int(self.run(kernels.SWEEP, self.nothing, passes))
         velocity, momentum = self.unknowns.velocity, self.momentum

@@ -164,6 +164,31 @@ def count_partners(contacts, partners):
             partners[contacts.b[c]] += new
 
 
+@njit(**INNER)
+def correct_way(a, b, late, arranged, partners, old, shift):
+    """The way of two bodies that bounced ``late`` seconds after where the step looks (negative: before), where they touch nothing else.
+    Of two that can move only the part along their new relative velocity: that keeps their angular momentum."""
+    velocity, ia, ib = arranged.velocity, arranged.mass[a, 0], arranged.mass[b, 0]
+    if (ia > 0.0 and partners[a] != 1) or (ib > 0.0 and partners[b] != 1):
+        return
+    along, square = 1.0, 1.0
+    if ia > 0.0 and ib > 0.0:
+        along, square = 0.0, 1e-300
+        for k in range(3):
+            new = float(velocity[b, k] - velocity[a, k])
+            along += (new - float(old[1, k] - old[0, k])) * new
+            square += new * new
+    for k in range(3):
+        if ia > 0.0 and ib > 0.0:
+            way = late * along / square * float(velocity[b, k] - velocity[a, k])
+            shift[a, k] -= ia / (ia + ib) * way
+            shift[b, k] += ib / (ia + ib) * way
+        elif ia > 0.0:
+            shift[a, k] += late * (velocity[a, k] - old[0, k])
+        else:
+            shift[b, k] += late * (velocity[b, k] - old[1, k])
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
 def bounce(contacts, arranged, inertia, contact_values, times, gravity, threshold, blow, shift):
     """Let colliding pairs bounce; ``blow`` (c, 3) := the impulses of that on b; ``shift`` (n, 3) := what the way of each body differs
@@ -198,11 +223,7 @@ def bounce(contacts, arranged, inertia, contact_values, times, gravity, threshol
                     first, c, contacts, arranged, inertia, restitution, friction, times, gravity, threshold, blow, target, load
                 )
                 if moment >= 0.0:
-                    for side in range(2):
-                        body = b if side else a
-                        if partners[body] == 1:
-                            for k in range(3):
-                                shift[body, k] += (times[1] - moment) * (arranged.velocity[body, k] - old[side, k])
+                    correct_way(a, b, times[1] - moment, arranged, partners, old, shift)
                     touched_now[a] = touched_now[a] or arranged.tag[a, MOVES] > 0
                     touched_now[b] = touched_now[b] or arranged.tag[b, MOVES] > 0
                     collisions += 1
