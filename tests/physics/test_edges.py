@@ -72,6 +72,27 @@ def test_bricks_stand_within_the_harmonic_limit_and_fall_beyond_it(friction):
     assert sim.positions[top, 2] < level - 0.05
 
 
+def three_logs(share):
+    """Two logs on the floor and one on them, with ``share`` of the floor's friction that they need, (2 - sqrt 3) / 3."""
+    r, wood, floor = 0.1, gv.Material(friction=0.6, density=700), gv.Material(friction=0.5)
+    scene, turn = gv.Scene(), (np.sqrt(0.5), np.sqrt(0.5), 0, 0)
+    scene.add_body(gv.Plane(), material=floor, fixed=True)
+    places = [(-r, 0, r), (r, 0, r), (0, 0, r + np.sqrt(3) * r)]
+    top = [scene.add_body(gv.Cylinder(r, 0.2), place, wood, quaternion=turn) for place in places][-1]
+    scene.set_pair(wood, floor, friction=share * (2 - np.sqrt(3)) / 3)
+    return scene, top, places[-1][2]
+
+
+@pytest.mark.parametrize("friction", ["cone", "coulomb"])
+def test_three_logs_stand_with_the_friction_they_need_and_roll_apart_with_less(friction):
+    for share, stands in ((1.05, True), (0.95, False)):
+        scene, top, height = three_logs(share)
+        sim = gv.Simulation(scene, 1 / 500, friction=friction)
+        for _ in range(1000):
+            assert sim.step().converged
+        assert (sim.positions[top, 2] > height - 1e-4) == stands
+
+
 # --- contacts that come up within a step
 def test_a_falling_column_does_not_run_into_itself():
     """Balls fall one above the other at one speed, so nothing closes, until the lowest is stopped by the floor within a step."""

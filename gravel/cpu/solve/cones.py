@@ -160,9 +160,7 @@ def measure_chunk(chunk, cones, x, g, coulomb, sums):
                 t, roll = twists[c], block * u64(2 * WIDTH) + k
                 x0, x1, x2 = x[at + L3], x[at + L4], x[at + L5]
                 limits = arms[roll] * load, arms[roll + L1] * load
-                px, py, pz = project_torque(
-                    x0 - t * g[at + L3], x1 - t * g[at + L4], x2 - t * g[at + L5], nx, ny, nz, *limits, one, tiny
-                )
+                px, py, pz = project_torque(x0 - t * g[at + L3], x1 - t * g[at + L4], x2 - t * g[at + L5], nx, ny, nz, *limits, one, tiny)
                 dx, dy, dz = px - x0, py - x1, pz - x2
                 error += (dx * dx + dy * dy + dz * dz) / (t * eta)
             real_lane = nx * nx + ny * ny + nz * nz > zero  # the others are padding
