@@ -17,6 +17,7 @@ from gravel.engine import Problem
 
 RENEW = 10  # iterations between two updates of the De Saxcé terms
 SHRINKS = 60  # times that APGD may halve its step in one iteration
+CLOSE = 1.5  # times the tolerance: when no sweep changes more, the residual is mostly below it, and is measured
 WORSE = 10.0  # times the best residual so far: then momentum does harm, and gets less
 IDLE = 100  # iterations without a better residual: likewise
 MEMORY = 10  # iterates among which the spectral method's energy may rise
@@ -69,7 +70,7 @@ class GaussSeidel(Solver):
 
     A whole sweep is one map, which gets Nesterov's momentum: it starts from where the last two sweeps point, y = x + beta (x -
     x_before), with beta up to ``momentum`` (0: plain sweeps). The residual is measured when a sweep changes no contact's velocity by
-    more than the tolerance, every ``check_every`` iterations, and after the last."""
+    much more than the tolerance, every ``check_every`` iterations, and after the last."""
 
     momentum: float = 0.9
     check_every: int = 50
@@ -80,7 +81,7 @@ class GaussSeidel(Solver):
         checks.count("GaussSeidel check_every", self.check_every, minimum=1)
 
     def iterate(self, work: Problem, tolerance: float, history: bool = False) -> Outcome:
-        stride, cap, enough = 1 if history else self.check_every, self.momentum, 1.5 * tolerance
+        stride, cap, enough = 1 if history else self.check_every, self.momentum, CLOSE * tolerance
         work.begin()
         done, seen, worst, rms, best, idle = 0, [work.measure()[0]] if history else [], math.inf, math.inf, math.inf, 0
         while done < self.iterations:

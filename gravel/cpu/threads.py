@@ -49,16 +49,12 @@ class Kernel:
 
     one_thread = True  # which form is called; see ``use_threads``
 
-    def __init__(self, function, **options):
+    def __init__(self, function):
         alone = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
         alone.__qualname__, alone.__doc__ = function.__qualname__, function.__doc__
         self.name, self.__doc__ = function.__name__, function.__doc__
-        self.alone = njit(nogil=True, error_model="numpy", cache=True, **options)(named("alone")(alone))
-        self.threaded = njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True, **options)(function)
-
-    @property
-    def form(self):
-        return self.alone if Kernel.one_thread else self.threaded
+        self.alone = njit(nogil=True, error_model="numpy", cache=True)(named("alone")(alone))
+        self.threaded = njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)(function)
 
     def __call__(self, *arguments):
         return (self.alone if Kernel.one_thread else self.threaded)(*arguments)

@@ -128,7 +128,8 @@ class BlockProblem(ConeVectors):
 
     @functools.cached_property
     def cones(self):
-        balls, split = int(self.blocks.ball_start[-1]), rows_before(int(self.blocks.ball_start[-1]), self.number)
+        balls = int(self.blocks.ball_start[-1])
+        split = rows_before(balls, balls)
         ball_rows = self.blocks.rows[:split].reshape(balls, ROWS_BALL, WIDTH)
         wide_rows = self.blocks.rows[split : rows_before(self.number, balls)].reshape(self.number - balls, ROWS_WIDE, WIDTH)
         ball = lambda offset: ball_rows[:, int(offset) // WIDTH]  # noqa: E731
