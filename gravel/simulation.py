@@ -243,7 +243,7 @@ class Simulation:
             return
         threshold = self.restitution_threshold
         if threshold is None:
-            threshold = 5 * self.dt * float(np.linalg.norm(self.gravity))
+            threshold = 5 * self.dt * math.hypot(*self.gravity)
         self._rules = Rules(
             step=self.dt,
             midpoint=self.midpoint,
@@ -266,7 +266,7 @@ class Simulation:
         by gravity in a step, or 1e-4 where there is no gravity."""
         if self.solver.tolerance is not None:
             return self.solver.tolerance
-        return TOLERANCE * self.dt * float(np.linalg.norm(self.gravity)) or WEIGHTLESS
+        return TOLERANCE * self.dt * math.hypot(*self.gravity) or WEIGHTLESS
 
     @property
     def typical_radius(self) -> float:

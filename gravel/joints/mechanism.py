@@ -204,6 +204,8 @@ class Mechanism:
 
     def overloaded(self, state):
         """Ids of the joints whose reaction exceeds what they bear."""
+        if min(min(self.joint_values["break_force"]), min(self.joint_values["break_torque"])) == math.inf:
+            return ()
         force, torque = np.linalg.norm(state.force, axis=1), np.linalg.norm(state.torque, axis=1)
         over = (force > self.joint_values["break_force"]) | (torque > self.joint_values["break_torque"])
         return np.flatnonzero(over & (state.broken == 0))

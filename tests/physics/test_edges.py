@@ -134,6 +134,31 @@ def test_a_start_that_overlaps_deeply_is_said_once():
             sim.step()
 
 
+# --- light links
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("swing", [0.0, 1.0])
+@pytest.mark.parametrize("mass", [1e-2, 1e-4, 1e-6])
+def test_joints_of_a_link_without_weight_stay_closed(precision, swing, mass):
+    """A kilogram hangs on a rod of half a metre that weighs next to nothing, or swings on it: the rod is then no more than a length, and
+    the ball a mathematical pendulum that keeps its energy."""
+    scene, down = gv.Scene(), np.array([np.sin(swing), 0.0, -np.cos(swing)])
+    turned = (np.cos(swing / 2), 0.0, -np.sin(swing / 2), 0.0)
+    rod = scene.add_body(gv.Capsule(0.02, 0.2), 0.25 * down, quaternion=turned, mass=mass)
+    ball = scene.add_body(gv.Sphere(0.001), 0.5 * down, mass=1.0)
+    scene.add_joint(gv.Revolute(None, rod, point=(0, 0, 0), axis=(0, 1, 0)))
+    scene.add_joint(gv.Spherical(rod, ball, point=0.5 * down))
+    sim = gv.Simulation(scene, 1 / 500, precision=precision)
+    fallen = []
+    for _ in range(1000):
+        report = sim.step()
+        assert report.converged
+        assert report.joint_violation < 5e-6
+        assert np.linalg.norm(sim.positions[ball]) == pytest.approx(0.5, abs=1e-5)
+        fallen.append(G * (0.5 * down[2] - sim.positions[ball, 2]))
+    energy = 0.5 * np.sum(sim.velocities[ball] ** 2)
+    assert energy == pytest.approx(fallen[-1], abs=1e-5 + 5e-3 * max(fallen))
+
+
 def test_touching_bodies_are_no_reason_for_a_warning():
     scene = gv.Scene()
     scene.add_body(gv.Plane(), fixed=True)

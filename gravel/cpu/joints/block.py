@@ -11,10 +11,11 @@ from gravel.cpu.joints import rows as joint_rows
 
 
 class JointBlock:
-    def __init__(self, rows, members=None, system=None):
+    def __init__(self, rows, members=None, system=None, real=np.float64):
         m = len(rows.eta)
         self.rows, self.members = rows, members
         self.system = system  # None: row by row
+        self.most_yield = direct.most_yield(real)
         self.impulse, self.held = np.zeros(m), np.zeros(m, np.uint8)
         self.memory = np.zeros(m)  # impulses of the last step that was taken
         self.last = np.zeros(m)  # of the sweep before, for momentum
@@ -23,7 +24,7 @@ class JointBlock:
     def renew(self, warm):
         """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
         self.impulse[:] = self.memory if warm else 0.0
-        direct.begin_rows(self.rows, self.held, self.impulse)
+        direct.begin_rows(self.rows, self.held, self.impulse, self.most_yield)
         if self.system is not None:
             self.system.state[0] = 0
 
@@ -39,13 +40,13 @@ class JointBlock:
         """Velocities take the starting impulses in."""
         joint_rows.apply_joints(self.rows, self.impulse, velocity)
 
-    def sweep(self, velocity):
-        """One pass: all rows at once, or one after the other."""
+    def sweep(self, velocity, refines=False):
+        """One pass: all rows at once (``refines``: to the last digit), or one after the other."""
         if self.system is None:
             joint_rows.sweep_joints(self.rows, self.impulse, velocity)
         else:
-            slack = direct.slack_of(velocity.dtype)
-            direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.impulse, velocity, slack, True)
+            slack = direct.slack_of(velocity.dtype), self.most_yield
+            direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.impulse, velocity, *slack, True, refines)
 
     def calm(self):
         """The next sweep starts without momentum."""
@@ -81,7 +82,7 @@ class JointBlock:
             self.system.state[0] = 0
         self.trial[~bounded] = 0.0
         joint_rows.apply_joints(self.rows, self.trial, velocity)
-        direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.trial, velocity, 0.0, False)
+        direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.trial, velocity, 0.0, 0.0, False, False)
 
     def gradient(self, velocity, out):
         """out := J v + b + c p after ``apply``; nothing is left of the rows that were solved."""

@@ -44,6 +44,14 @@ def softness_of(real):
     return 1e-4 if np.dtype(real) == np.float32 else 2e-6
 
 
+def most_yield(real):
+    """m/s that a rigid row may yield under its load. The softness of a link that carries fifty times its own weight (250 times in
+    double precision), in steps of 1/500 s, yields just that much; that of a lighter one would let the joint open, and counts less
+    then: at the least as if the link were as heavy as the heaviest body of its machine. (No less: rows that are redundant but for
+    small errors push against each other, the more the stiffer they are.)"""
+    return 1e-4 if np.dtype(real) == np.float32 else 1e-5
+
+
 YIELDING = 1e-9  # the same for rows with bounds: what yields there is a speed, and a brake should not creep
 
 
@@ -202,20 +210,20 @@ def _elimination_tree(start, index, n):
 @njit(**INNER)
 def fill_system(rows, members, held, system):
     """The matrix of the present rows; held ones are cut off."""
-    value = system.value
-    for k in range(system.mass_slot.shape[0]):
-        if system.mass_slot[k, 0] >= 0:
+    value, mass_slot, entry_slot, jacobian = system.value, system.mass_slot, system.entry_slot, rows.jacobian
+    for k in range(mass_slot.shape[0]):
+        if mass_slot[k, 0] >= 0:
             there = members.mass[k] > 0.0  # a body that was removed has no mass, and no row that acts
             for c in range(3):
-                value[system.mass_slot[k, c]] = members.mass[k] if there else 1.0
+                value[mass_slot[k, c]] = members.mass[k] if there else 1.0
             for c in range(6):
-                value[system.mass_slot[k, 3 + c]] = members.inertia[k, c] if there else (1.0 if c in (0, 3, 5) else 0.0)
+                value[mass_slot[k, 3 + c]] = members.inertia[k, c] if there else (1.0 if c in (0, 3, 5) else 0.0)
     for k in range(rows.eta.size):
         cut = held[k] > 0
         for e in range(rows.start[k], rows.start[k + 1]):
-            if system.entry_slot[e, 0] >= 0:
+            if entry_slot[e, 0] >= 0:
                 for c in range(6):
-                    value[system.entry_slot[e, c]] = 0.0 if cut else rows.jacobian[e, c]
+                    value[entry_slot[e, c]] = 0.0 if cut else jacobian[e, c]
         value[system.row_slot[k]] = -1.0 if cut else -rows.compliance[k]
 
 
@@ -320,18 +328,35 @@ def revise(rows, held, impulse, velocity, slack):
     return changed
 
 
+@njit(**INNER)
+def stiffen_loaded(rows, impulse, most):
+    """Light links whose rows' softness yields by more than ``most`` m/s under their impulse become stiffer; True if any did."""
+    changed = False
+    for k in range(rows.eta.size):
+        p = abs(impulse[k])
+        if rows.softness[k] * p > most and rows.least[k] < 0.5 * rows.softness[k]:
+            less = rows.softness[k] - max(0.5 * most / p, rows.least[k])
+            rows.softness[k] -= less
+            rows.compliance[k] -= less
+            rows.eta[k] = 1.0 / (1.0 / rows.eta[k] - less)
+            changed = True
+    return changed
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def begin_rows(rows, held, impulse):
-    """Starting impulses within the bounds of this step; rows at a bound are held."""
+def begin_rows(rows, held, impulse, most):
+    """Starting impulses within the bounds of this step; rows at a bound are held, rows under load stiffened."""
     for k in range(rows.eta.size):
         lower, upper = rows.lower[k], rows.upper[k]
         impulse[k] = min(max(impulse[k], lower), upper)
         held[k] = impulse[k] <= lower or impulse[k] >= upper
+    stiffen_loaded(rows, impulse, most)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def solve_rows(rows, members, held, system, impulse, velocity, slack, revises):
-    """Solve all free rows, and find out which rows are free where ``revises``; velocities and impulses change in place.
+def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revises, refines):
+    """Solve all free rows, and find out which rows are free where ``revises``; velocities and impulses change in place. Where it
+    ``refines``, what rounding has left of the solution is solved for once more.
 
     ``rows`` refer to the members' places. The work is done on a copy of their velocities in double precision: on the way to the
     set of free rows, rows that contradict each other may ask for enormous impulses."""
@@ -347,9 +372,14 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, revises):
             system.state[0] = 1
         correct(rows, held, system, impulse, work)
         rounds += 1
-        if not revises or rounds > CHANGES or not revise(rows, held, impulse, work, slack):
+        if not revises or rounds > CHANGES:
+            break
+        other = revise(rows, held, impulse, work, slack)
+        if not (stiffen_loaded(rows, impulse, most) or other):
             break
         system.state[0] = 0
+    if refines:
+        correct(rows, held, system, impulse, work)
     for k in range(members.row.size):
         if system.entry_first[k] >= 0:
             for c in range(8):

@@ -24,6 +24,8 @@ from gravel.cpu.vectors import cross, rotate, to_matrix, turn
 from gravel.joints.kinds import ANGLE, DISTANCE, DOT, TURN_X
 from gravel.state import MOVABLE, REMOVED, STATUS
 
+# a joint as it is seen at some poses: arms, vector d between its points, axes of its frames, quaternion of the turn from a to b
+ARM_A, ARM_B, APART, AXES_A, AXES_B, TURNED, SEEN = 0, 3, 6, 9, 18, 27, 31
 STIFF = 0.25  # h^2 K / 4 over the inertia from which on links count as stiff: w h = 1
 
 
@@ -87,7 +89,7 @@ def turned_tensor(m, x, y, z, out, k):
             c += 1
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(**INNER)
 def gather_members(tag, position, quaternion, velocity, inverse_mass, step, members):
     """Fill the members' poses, masses and velocities, and where they would be after ``step``."""
     for k in range(members.place.size):
@@ -140,7 +142,7 @@ def add_leverage(member, arm, fx, fy, fz, leverage):
         k[j, i] -= 0.5 * value
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(**INNER)
 def stiffen_members(anchors, members, force, step):
     """Inertia of members that a pull at their joints makes stiff against turning gets the least addition that keeps the step
     stable; returns how many.
@@ -186,7 +188,7 @@ def stiffen_members(anchors, members, force, step):
     return stiff
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(**INNER)
 def write_inertia(members, inertia):
     """The members' inverse inertia, as the contacts see it too."""
     for k in range(members.place.size):
@@ -195,7 +197,7 @@ def write_inertia(members, inertia):
                 inertia[8 * members.row[k] + c] = members.inverse_inertia[k, c]
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(**INNER)
 def find_rows(order, where, members):
     """``members.row`` := place of each member in ``order``; those that are gone get the dummy's behind the last."""
     for i in range(order.size):
@@ -232,50 +234,63 @@ def angle_near(angle, near):
 
 
 @njit(**INNER)
-def column(m, i):
-    return m[0][i], m[1][i], m[2][i]
+def see_joint(joint, anchors, position, quaternion, seen):
+    """seen (SEEN,) := all that the gauges of a joint follow from, at the given poses of the members."""
+    xa, ra, qa = place(anchors.member_a[joint], anchors.point_a[joint], anchors.frame_a[joint], position, quaternion)
+    xb, rb, qb = place(anchors.member_b[joint], anchors.point_b[joint], anchors.frame_b[joint], position, quaternion)
+    a, b = to_matrix(qa), to_matrix(qb)
+    for i in range(3):
+        seen[ARM_A + i], seen[ARM_B + i], seen[APART + i] = ra[i], rb[i], xb[i] + rb[i] - xa[i] - ra[i]
+        for j in range(3):
+            seen[AXES_A + 3 * j + i], seen[AXES_B + 3 * j + i] = a[i][j], b[i][j]
+    w, x, y, z = product((qa[0], -qa[1], -qa[2], -qa[3]), qb)
+    seen[TURNED], seen[TURNED + 1], seen[TURNED + 2], seen[TURNED + 3] = w, x, y, z
 
 
 @njit(**INNER)
-def gauge_of(gauge, joint, anchors, position, quaternion, near):
-    """(value, l, w_a, w_b) of a gauge of a joint; an angle comes with the full turns that bring it nearest to ``near``."""
-    xa, ra, qa = place(anchors.member_a[joint], anchors.point_a[joint], anchors.frame_a[joint], position, quaternion)
-    xb, rb, qb = place(anchors.member_b[joint], anchors.point_b[joint], anchors.frame_b[joint], position, quaternion)
-    dx, dy, dz = xb[0] + rb[0] - xa[0] - ra[0], xb[1] + rb[1] - xa[1] - ra[1], xb[2] + rb[2] - xa[2] - ra[2]
-    a = to_matrix(qa)
+def vector(seen, first):
+    return seen[first], seen[first + 1], seen[first + 2]
+
+
+@njit(**INNER)
+def gauge_of(gauge, seen, near):
+    """(value, l, w_a, w_b) of a gauge of a joint (``see_joint``); an angle comes with the full turns that bring it nearest to
+    ``near``."""
     none = (0.0, 0.0, 0.0)
     if gauge < DOT:
-        ax, ay, az = column(a, gauge)
-        wx, wy, wz = cross(ra[0] + dx, ra[1] + dy, ra[2] + dz, ax, ay, az)
-        return dx * ax + dy * ay + dz * az, (ax, ay, az), (-wx, -wy, -wz), cross(rb[0], rb[1], rb[2], ax, ay, az)
+        ax, ay, az = vector(seen, AXES_A + 3 * gauge)
+        (rx, ry, rz), (sx, sy, sz), (dx, dy, dz) = vector(seen, ARM_A), vector(seen, ARM_B), vector(seen, APART)
+        wx, wy, wz = cross(rx + dx, ry + dy, rz + dz, ax, ay, az)
+        return dx * ax + dy * ay + dz * az, (ax, ay, az), (-wx, -wy, -wz), cross(sx, sy, sz, ax, ay, az)
     if gauge == DISTANCE:
+        (rx, ry, rz), (sx, sy, sz), (dx, dy, dz) = vector(seen, ARM_A), vector(seen, ARM_B), vector(seen, APART)
         length = math.sqrt(dx * dx + dy * dy + dz * dz)
-        nx, ny, nz = (dx / length, dy / length, dz / length) if length > 1e-12 else column(a, 2)
-        wx, wy, wz = cross(ra[0], ra[1], ra[2], nx, ny, nz)
-        return length, (nx, ny, nz), (-wx, -wy, -wz), cross(rb[0], rb[1], rb[2], nx, ny, nz)
-    b = to_matrix(qb)
+        nx, ny, nz = (dx / length, dy / length, dz / length) if length > 1e-12 else vector(seen, AXES_A + 6)
+        wx, wy, wz = cross(rx, ry, rz, nx, ny, nz)
+        return length, (nx, ny, nz), (-wx, -wy, -wz), cross(sx, sy, sz, nx, ny, nz)
     if gauge < DISTANCE:
-        ax, ay, az = column(a, (gauge - DOT) // 3)
-        bx, by, bz = column(b, (gauge - DOT) % 3)
+        ax, ay, az = vector(seen, AXES_A + 3 * ((gauge - DOT) // 3))
+        bx, by, bz = vector(seen, AXES_B + 3 * ((gauge - DOT) % 3))
         wx, wy, wz = cross(bx, by, bz, ax, ay, az)
         return ax * bx + ay * by + az * bz, none, (-wx, -wy, -wz), (wx, wy, wz)
     if gauge == ANGLE:
-        sine = a[0][1] * b[0][0] + a[1][1] * b[1][0] + a[2][1] * b[2][0] - a[0][0] * b[0][1] - a[1][0] * b[1][1] - a[2][0] * b[2][1]
-        cosine = a[0][0] * b[0][0] + a[1][0] * b[1][0] + a[2][0] * b[2][0] + a[0][1] * b[0][1] + a[1][1] * b[1][1] + a[2][1] * b[2][1]
-        nx, ny, nz = column(a, 2)
+        sine, cosine = 0.0, 0.0
+        for i in range(3):
+            sine += seen[AXES_A + 3 + i] * seen[AXES_B + i] - seen[AXES_A + i] * seen[AXES_B + 3 + i]
+            cosine += seen[AXES_A + i] * seen[AXES_B + i] + seen[AXES_A + 3 + i] * seen[AXES_B + 3 + i]
+        nx, ny, nz = vector(seen, AXES_A + 6)
         return angle_near(math.atan2(sine, cosine), near), none, (-nx, -ny, -nz), (nx, ny, nz)
-    w, x, y, z = product((qa[0], -qa[1], -qa[2], -qa[3]), qb)
+    w, (x, y, z) = seen[TURNED], vector(seen, TURNED + 1)
     sine = math.sqrt(x * x + y * y + z * z)
     factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-12 else 2.0
-    part = (x, y, z)
-    nx, ny, nz = column(a, gauge - TURN_X)
-    return (factor if w >= 0.0 else -factor) * part[gauge - TURN_X], none, (-nx, -ny, -nz), (nx, ny, nz)
+    nx, ny, nz = vector(seen, AXES_A + 3 * (gauge - TURN_X))
+    return (factor if w >= 0.0 else -factor) * seen[TURNED + 1 + gauge - TURN_X], none, (-nx, -ny, -nz), (nx, ny, nz)
 
 
 @njit(**INNER)
-def gauge_rate(joint, anchors, velocity, line, turn_a, turn_b):
-    """J v of a gauge."""
-    a, b, rate = anchors.member_a[joint], anchors.member_b[joint], 0.0
+def gauge_rate(a, b, velocity, line, turn_a, turn_b):
+    """J v of a gauge between members a and b."""
+    rate = 0.0
     for c in range(3):
         if a >= 0:
             rate += turn_a[c] * velocity[a, 3 + c] - line[c] * velocity[a, c]
@@ -285,20 +300,25 @@ def gauge_rate(joint, anchors, velocity, line, turn_a, turn_b):
 
 
 @njit(**INNER)
-def is_dead(joint, anchors, members):
-    """Whether a joint is broken, or one of its bodies was removed."""
-    a, b = anchors.member_a[joint], anchors.member_b[joint]
-    gone = (a >= 0 and members.status[a] == REMOVED) or (b >= 0 and members.status[b] == REMOVED)
-    return gone or anchors.broken[joint] > 0
+def dead_joints(anchors, members):
+    """(j,) whether a joint is broken, or one of its bodies was removed."""
+    dead = np.zeros(anchors.broken.size, np.bool_)
+    for j in range(dead.size):
+        a, b = anchors.member_a[j], anchors.member_b[j]
+        gone = (a >= 0 and members.status[a] == REMOVED) or (b >= 0 and members.status[b] == REMOVED)
+        dead[j] = gone or anchors.broken[j] > 0
+    return dead
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(**INNER)
 def measure_coordinates(anchors, members, joints, gauges, values, rates):
     """Values and rates of some gauges of some joints at the members' poses; angles take note of their turns."""
+    seen = np.empty(SEEN)
     for k in range(joints.size):
         j = joints[k]
-        value, line, turn_a, turn_b = gauge_of(gauges[k], j, anchors, members.position, members.quaternion, anchors.angle[j])
+        see_joint(j, anchors, members.position, members.quaternion, seen)
+        value, line, turn_a, turn_b = gauge_of(gauges[k], seen, anchors.angle[j])
         values[k] = value
-        rates[k] = gauge_rate(j, anchors, members.velocity, line, turn_a, turn_b)
+        rates[k] = gauge_rate(anchors.member_a[j], anchors.member_b[j], members.velocity, line, turn_a, turn_b)
         if gauges[k] == ANGLE:
             anchors.angle[j] = value

@@ -25,7 +25,19 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.joints.gauges import gauge_of, gauge_rate, is_dead, place
+from gravel.cpu.joints.gauges import (
+    SEEN,
+    dead_joints,
+    find_rows,
+    gather_members,
+    gauge_of,
+    gauge_rate,
+    measure_coordinates,
+    place,
+    see_joint,
+    stiffen_members,
+    write_inertia,
+)
 from gravel.cpu.threads import INNER
 from gravel.joints.kinds import ANGLE
 from gravel.joints.rows import FORCE, FRICTION, HOLD, LIMIT, POSITION, SPEED, SPRING
@@ -72,131 +84,147 @@ def add_entry(jacobian, e, sign, factor, line, turn):
 
 
 @njit(**INNER)
-def measure_gauge(k, gauge, joint, side, factor, anchors, members, step, laws, jacobian):
-    """One gauge of row k, times ``factor``: (value, ahead, rate); its gradient is added to the row's entries."""
-    x, line, turn_a, turn_b = gauge_of(gauge, joint, anchors, members.position, members.quaternion, anchors.angle[joint])
-    rate = gauge_rate(joint, anchors, members.velocity, line, turn_a, turn_b)
-    ahead, _, _, _ = gauge_of(gauge, joint, anchors, members.ahead_position, members.ahead_quaternion, x + step * rate)
-    add_entry(jacobian, laws.entry[k, side], -1.0, factor, line, turn_a)
-    add_entry(jacobian, laws.entry[k, side + 1], 1.0, factor, line, turn_b)
-    return factor * x, factor * ahead, factor * rate
+def look_at(joint, anchors, members, now, ahead):
+    """``now`` and ``ahead`` := the joint as the members stand, and as they would a step later."""
+    see_joint(joint, anchors, members.position, members.quaternion, now)
+    see_joint(joint, anchors, members.ahead_position, members.ahead_quaternion, ahead)
+
+
+@njit(**INNER)
+def measure_gauge(gauge, a, b, angle, factor, step, velocity, now, ahead, entry_a, entry_b, jacobian):
+    """One gauge between members a and b, times ``factor``: (value, ahead, rate); its gradient is added to the row's entries. Few
+    arrays: the compiler counts references to each of those that are handed on, and would take longer for that than for the rest."""
+    x, line, turn_a, turn_b = gauge_of(gauge, now, angle)
+    rate = gauge_rate(a, b, velocity, line, turn_a, turn_b)
+    later, _, _, _ = gauge_of(gauge, ahead, x + step * rate)
+    add_entry(jacobian, entry_a, -1.0, factor, line, turn_a)
+    add_entry(jacobian, entry_b, 1.0, factor, line, turn_b)
+    return factor * x, factor * later, factor * rate
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def measure_rows(anchors, members, laws, step, rows, measured):
     """Fill the rows' J, M^-1 J^T and their velocity places, and what the gauges are."""
-    rows.jacobian[:] = 0.0
+    jacobian, entry, velocity, member_a, member_b = rows.jacobian, laws.entry, members.velocity, anchors.member_a, anchors.member_b
+    jacobian[:] = 0.0
     for e in range(rows.member.size):
         rows.body[e] = members.row[rows.member[e]]
+    now, ahead, now_2, ahead_2, last = np.empty(SEEN), np.empty(SEEN), np.empty(SEEN), np.empty(SEEN), -1
     for k in range(laws.joint.size):
-        scale = laws.scale[k]
+        scale, j = laws.scale[k], laws.joint[k]
         factor = scale if laws.joint_2[k] < 0 else scale * laws.ratio[k]
-        x, ahead, rate = measure_gauge(k, laws.gauge[k], laws.joint[k], 0, factor, anchors, members, step, laws, rows.jacobian)
+        if j != last:  # rows of a joint follow each other
+            look_at(j, anchors, members, now, ahead)
+            last = j
+        ends = member_a[j], member_b[j], anchors.angle[j]
+        x, later, rate = measure_gauge(laws.gauge[k], *ends, factor, step, velocity, now, ahead, entry[k, 0], entry[k, 1], jacobian)
         if laws.joint_2[k] >= 0:
-            y, next_y, y_rate = measure_gauge(k, laws.gauge_2[k], laws.joint_2[k], 2, -scale, anchors, members, step, laws, rows.jacobian)
-            x, ahead, rate = x + y, ahead + next_y, rate + y_rate
-        measured.value[k], measured.ahead[k], measured.rate[k] = x, ahead, rate
+            j = laws.joint_2[k]
+            look_at(j, anchors, members, now_2, ahead_2)
+            ends = member_a[j], member_b[j], anchors.angle[j]
+            y, later_y, y_rate = measure_gauge(
+                laws.gauge_2[k], *ends, -scale, step, velocity, now_2, ahead_2, entry[k, 2], entry[k, 3], jacobian
+            )
+            x, later, rate = x + y, later + later_y, rate + y_rate
+        measured.value[k], measured.ahead[k], measured.rate[k] = x, later, rate
+    t, delta, inverse_mass = members.inverse_inertia, rows.delta, members.inverse_mass
     for e in range(rows.member.size):
-        j, d, b = rows.jacobian[e], rows.delta[e], rows.member[e]
-        t = members.inverse_inertia[b]
+        b = rows.member[e]
+        x, y, z = jacobian[e, 3], jacobian[e, 4], jacobian[e, 5]
         for c in range(3):
-            d[c] = members.inverse_mass[b] * j[c]
-        d[3] = t[0] * j[3] + t[1] * j[4] + t[2] * j[5]
-        d[4] = t[1] * j[3] + t[3] * j[4] + t[4] * j[5]
-        d[5] = t[2] * j[3] + t[4] * j[4] + t[5] * j[5]
+            delta[e, c] = inverse_mass[b] * jacobian[e, c]
+        delta[e, 3] = t[b, 0] * x + t[b, 1] * y + t[b, 2] * z
+        delta[e, 4] = t[b, 1] * x + t[b, 3] * y + t[b, 4] * z
+        delta[e, 5] = t[b, 2] * x + t[b, 4] * y + t[b, 5] * z
 
 
 @njit(**INNER)
-def soften(k, force, stiffness, damping, response, rate, step, rows, measured):
-    """Row k becomes a spring that pushes with ``force`` now."""
+def spring_row(force, stiffness, damping, response, rate, step):
+    """(lower, upper, bias, compliance, kick) of a row that is a spring which pushes with ``force`` now."""
     theta = max(0.5, 1.0 - 1.0 / max(step * damping * response, 1e-300))
     strength = step * (0.25 * step * stiffness + theta * damping)
     if strength > 0.0:
-        rows.compliance[k] = 1.0 / strength
-        rows.bias[k] = -rate - step * force / strength
-    else:
-        measured.kick[k] = step * force
-        rows.lower[k] = rows.upper[k] = 0.0
+        return -np.inf, np.inf, -rate - step * force / strength, 1.0 / strength, 0.0
+    return 0.0, 0.0, 0.0, 0.0, step * force
 
 
 @njit(**INNER)
-def limit_row(k, laws, response, step, recovery_speed, threshold, rows, measured):
-    """The row of a limit: the nearer side, if there is one."""
-    scale, value, rate = laws.scale[k], measured.value[k], measured.rate[k]
-    low, high = scale * (laws.lower[k] - laws.start[k]), scale * (laws.upper[k] - laws.start[k])
+def limit_row(low, high, value, ahead, rate, stiffness, damping, restitution, response, step, recovery_speed, threshold):
+    """(lower, upper, bias, compliance, kick) of the row of a limit: the nearer side, if there is one."""
     below = value - low <= high - value
     bound, sign = (low, 1.0) if below else (high, -1.0)
     gap, closing = sign * (value - bound), sign * rate
+    free = 0.0, 0.0, 0.0, 0.0, 0.0
     if not np.isfinite(bound):
-        rows.lower[k] = rows.upper[k] = 0.0
-        return
-    if below:
-        rows.lower[k] = 0.0
-    else:
-        rows.upper[k] = 0.0
-    if laws.stiffness[k] > 0.0:
+        return free
+    lower, upper = (0.0, np.inf) if below else (-np.inf, 0.0)
+    if stiffness > 0.0:
         if gap + step * closing >= 0.0 and gap >= 0.0:
-            rows.lower[k] = rows.upper[k] = 0.0
-            return
-        stiffness, damping = laws.stiffness[k] / scale**2, laws.damping[k] / scale**2
-        soften(k, -stiffness * (value - bound) - damping * rate, stiffness, damping, response, rate, step, rows, measured)
-    elif laws.restitution[k] > 0.0 and closing < -threshold and gap + step * closing <= 0.0:
-        rows.bias[k] = laws.restitution[k] * rate
-    else:
-        speed = sign * max(gap / step, -recovery_speed)
-        rows.bias[k] = speed + (measured.ahead[k] - value) / step - rate
+            return free
+        force = -stiffness * (value - bound) - damping * rate
+        _, _, bias, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
+        return lower, upper, bias, compliance, kick
+    if restitution > 0.0 and closing < -threshold and gap + step * closing <= 0.0:
+        return lower, upper, restitution * rate, 0.0, 0.0
+    return lower, upper, sign * max(gap / step, -recovery_speed) + (ahead - value) / step - rate, 0.0, 0.0
+
+
+@njit(**INNER)
+def row_of(role, scale, value, ahead, rate, given, numbers, response, step, recovery_speed, threshold):
+    """(lower, upper, bias, compliance, kick) of a row that acts. ``given``: (value, ahead, start, limit); ``numbers``: (stiffness,
+    damping, lower, upper, restitution), as in ``Laws``."""
+    wanted, wanted_ahead, start, limit = given
+    stiffness, damping = numbers[0] / scale**2, numbers[1] / scale**2
+    most = step * limit / scale
+    if role == HOLD:
+        speed = min(max((value - wanted) / step, -recovery_speed), recovery_speed)
+        return -np.inf, np.inf, speed + (ahead - value) / step - rate, 0.0, 0.0
+    if role == SPEED:
+        return -most, most, -scale * wanted, 0.0, 0.0
+    if role == POSITION:
+        now, later = scale * (wanted - start), scale * (wanted_ahead - start)
+        if numbers[0] == 0.0:
+            return -most, most, (ahead - later) / step - rate, 0.0, 0.0
+        force = -stiffness * (value - now) - damping * (rate - (later - now) / step)
+        lower, upper, bias, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
+        return max(lower, -most), min(upper, most), bias, compliance, kick
+    if role == FORCE:
+        return 0.0, 0.0, 0.0, 0.0, step * wanted / scale
+    if role == LIMIT:
+        low, high = scale * (numbers[2] - start), scale * (numbers[3] - start)
+        rest = stiffness, damping, numbers[4], response, step, recovery_speed, threshold
+        return limit_row(low, high, value, ahead, rate, *rest)
+    if role == FRICTION:
+        return -most, most, 0.0, 0.0, 0.0
+    force = wanted / scale
+    if role == SPRING:
+        force = -stiffness * (value - scale * (wanted - start)) - damping * rate
+    return spring_row(force, stiffness, damping, response, rate, step)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, rows, measured):
+def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, lightness, rows, measured):
     """Fill the rows' bias, bounds, compliance and eta, and the kicks. Every row yields at least by ``softness`` of its
-    response, rows with bounds by ``yielding``."""
+    response, rows with bounds by ``yielding``; under a load less, down to the share ``lightness`` (m,) of that."""
+    dead, owner, joint, joint_2 = dead_joints(anchors, members), laws.owner, laws.joint, laws.joint_2
+    jacobian, delta = rows.jacobian, rows.delta
     for k in range(laws.joint.size):
-        scale, role, rate, value = laws.scale[k], laws.role[k], measured.rate[k], measured.value[k]
-        dead = is_dead(laws.joint[k], anchors, members) or anchors.broken[laws.owner[k]] > 0
-        if laws.joint_2[k] >= 0:
-            dead = dead or is_dead(laws.joint_2[k], anchors, members)
         response = 0.0
         for e in range(rows.start[k], rows.start[k + 1]):
             for c in range(6):
-                response += rows.jacobian[e, c] * rows.delta[e, c]
-        measured.kick[k] = rows.bias[k] = rows.compliance[k] = 0.0
-        rows.lower[k], rows.upper[k] = -np.inf, np.inf
-        most = step * laws.limit[k] / scale
-        if dead or response <= 0.0:
-            rows.lower[k] = rows.upper[k] = 0.0
-        elif role == HOLD:
-            gap = value - laws.value[k]
-            speed = min(max(gap / step, -recovery_speed), recovery_speed)
-            rows.bias[k] = speed + (measured.ahead[k] - value) / step - rate
-        elif role == SPEED:
-            rows.bias[k] = -scale * laws.value[k]
-            rows.lower[k], rows.upper[k] = -most, most
-        elif role == POSITION:
-            rows.lower[k], rows.upper[k] = -most, most
-            wanted = scale * (laws.ahead[k] - laws.start[k])
-            if laws.stiffness[k] > 0.0:
-                now = scale * (laws.value[k] - laws.start[k])
-                stiffness, damping = laws.stiffness[k] / scale**2, laws.damping[k] / scale**2
-                force = -stiffness * (value - now) - damping * (rate - (wanted - now) / step)
-                soften(k, force, stiffness, damping, response, rate, step, rows, measured)
-            else:
-                rows.bias[k] = (measured.ahead[k] - wanted) / step - rate
-        elif role == FORCE:
-            measured.kick[k] = step * laws.value[k] / scale
-            rows.lower[k] = rows.upper[k] = 0.0
-        elif role == LIMIT:
-            limit_row(k, laws, response, step, recovery_speed, threshold, rows, measured)
-        elif role == FRICTION:
-            rows.lower[k], rows.upper[k] = -most, most
-        else:
-            stiffness, damping = laws.stiffness[k] / scale**2, laws.damping[k] / scale**2
-            force = laws.value[k] / scale
-            if role == SPRING:
-                force = -stiffness * (value - scale * (laws.value[k] - laws.start[k])) - damping * rate
-            soften(k, force, stiffness, damping, response, rate, step, rows, measured)
-        bounded = np.isfinite(rows.lower[k]) or np.isfinite(rows.upper[k])
-        rows.compliance[k] += (min(softness, yielding) if bounded else softness) * response
+                response += jacobian[e, c] * delta[e, c]
+        gone = dead[joint[k]] or anchors.broken[owner[k]] > 0 or (joint_2[k] >= 0 and dead[joint_2[k]])
+        lower, upper, bias, compliance, kick = 0.0, 0.0, 0.0, 0.0, 0.0
+        if not gone and response > 0.0:
+            given = laws.value[k], laws.ahead[k], laws.start[k], laws.limit[k]
+            numbers = laws.stiffness[k], laws.damping[k], laws.lower[k], laws.upper[k], laws.restitution[k]
+            seen = measured.value[k], measured.ahead[k], measured.rate[k]
+            rest = response, step, recovery_speed, threshold
+            lower, upper, bias, compliance, kick = row_of(laws.role[k], laws.scale[k], *seen, given, numbers, *rest)
+        rows.lower[k], rows.upper[k], rows.bias[k], measured.kick[k] = lower, upper, bias, kick
+        bounded = np.isfinite(lower) or np.isfinite(upper)
+        rows.softness[k] = (min(softness, yielding) if bounded else softness) * response
+        rows.least[k], rows.compliance[k] = lightness[k] * rows.softness[k], compliance + rows.softness[k]
         rows.eta[k] = 1.0 / (response + rows.compliance[k]) if response > 0.0 else 1.0
 
 
@@ -237,24 +265,50 @@ def reactions(anchors, members, laws, rows, measured, impulse, step, force, torq
         torque[j, 2] -= x * fy - y * fx
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
+@njit(**INNER)
 def measure_violations(anchors, members, laws, violation):
     """violation (j,) := the largest error of what each joint holds, m; returns the largest of all."""
     violation[:] = 0.0
-    worst = 0.0
+    worst, seen, last, dead = 0.0, np.empty(SEEN), -1, dead_joints(anchors, members)
     for k in range(laws.joint.size):
-        j = laws.owner[k]
-        if laws.role[k] != HOLD or anchors.broken[j] > 0 or is_dead(laws.joint[k], anchors, members):
+        j, i = laws.owner[k], laws.joint[k]
+        if laws.role[k] != HOLD or anchors.broken[j] > 0 or dead[i]:
             continue
-        i = laws.joint[k]
-        x, _, _, _ = gauge_of(laws.gauge[k], i, anchors, members.position, members.quaternion, anchors.angle[i])
+        if i != last:
+            see_joint(i, anchors, members.position, members.quaternion, seen)
+        x, last = gauge_of(laws.gauge[k], seen, anchors.angle[i])[0], i
         if laws.joint_2[k] >= 0:
-            i = laws.joint_2[k]
-            if is_dead(i, anchors, members):
+            i = last = laws.joint_2[k]
+            if dead[i]:
                 continue
-            y, _, _, _ = gauge_of(laws.gauge_2[k], i, anchors, members.position, members.quaternion, anchors.angle[i])
-            x = laws.ratio[k] * x - y
+            see_joint(i, anchors, members.position, members.quaternion, seen)
+            x = laws.ratio[k] * x - gauge_of(laws.gauge_2[k], seen, anchors.angle[i])[0]
         error = abs(laws.scale[k] * x - laws.value[k])
         violation[j] = max(violation[j], error)
         worst = max(worst, error)
     return worst
+
+
+# What Python calls: small machines take thousands of steps a second, and each call costs as much as a dozen rows.
+@njit(nogil=True, error_model="numpy", cache=True)
+def gather(bodies, step, members):
+    """The members' state is that of the bodies."""
+    gather_members(*bodies, step, members)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def measure(bodies, order, where, step, anchors, force, members, laws, rows, measured, inertia):
+    """Members, gauges and gradients of all rows where the bodies are; ``inertia`` (of all bodies) gets what stiff members add."""
+    gather_members(*bodies, step, members)
+    find_rows(order, where, members)
+    if stiffen_members(anchors, members, force, step) > 0:
+        write_inertia(members, inertia)
+    measure_rows(anchors, members, laws, step, rows, measured)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def look(bodies, anchors, members, laws, joints, gauges, values, rates, violation):
+    """Coordinates, rates and violations where the bodies are; returns the largest violation."""
+    gather_members(*bodies, 0.0, members)
+    measure_coordinates(anchors, members, joints, gauges, values, rates)
+    return measure_violations(anchors, members, laws, violation)

@@ -26,6 +26,8 @@ class JointRows(NamedTuple):
     lower: np.ndarray  # (m,)
     upper: np.ndarray  # (m,)
     compliance: np.ndarray  # (m,)
+    softness: np.ndarray  # (m,) how much of the compliance only keeps rigid rows solvable
+    least: np.ndarray  # (m,) the softness that a load may leave
 
 
 def make_rows(counts, member):
@@ -39,7 +41,7 @@ def make_rows(counts, member):
         np.zeros((e, 6)),
         np.zeros((e, 6)),
         np.ones(m),
-        *(np.zeros(m) for _ in range(4)),
+        *(np.zeros(m) for _ in range(6)),
     )
 
 

@@ -6,6 +6,7 @@ violations (``JointState``). The calls come in the order of the step: ``measure`
 """
 
 import numpy as np
+import scipy.sparse
 
 from gravel.cpu.joints import direct, gauges, laws
 from gravel.cpu.joints import rows as joint_rows
@@ -37,8 +38,9 @@ class JointStage:
         self.force, self.torque, self.motor, self.violation = np.zeros((j, 3)), np.zeros((j, 3)), np.zeros((j, 2)), np.zeros(j)
         self.find_places()
         self.gather(bodies, 0.0)
+        self.lightness = lightness_of(self.rows, ends, member, self.members)
         system = direct.make_system(self.rows, self.laws.owner, self.members.status == MOVABLE) if joints.directly else None
-        self.block = JointBlock(self.rows, self.members, system)
+        self.block = JointBlock(self.rows, self.members, system, bodies.velocity.dtype)
         # what goes on from the joints there were; reactions tell which links are stiff
         for name, own in (("impulse", self.block.memory), ("force", self.force), ("torque", self.torque), ("motor", self.motor)):
             if name in joints.carried:
@@ -80,14 +82,11 @@ class JointStage:
     # --- rows
     def measure(self, bodies, order, where, step, inertia):
         """Gauges and gradients of all rows at the bodies' poses; ``inertia`` (of all bodies) gets what stiff members add to theirs."""
-        self.gather(bodies, step)
-        gauges.find_rows(order, where, self.members)
-        if gauges.stiffen_members(self.anchors, self.members, self.force, step):
-            gauges.write_inertia(self.members, inertia)
-        laws.measure_rows(self.anchors, self.members, self.laws, step, self.rows, self.measured)
+        rest = self.members, self.laws, self.rows, self.measured, inertia
+        laws.measure(fields_of(bodies), order, where, step, self.anchors, self.force, *rest)
 
     def gather(self, bodies, step):
-        gauges.gather_members(bodies.tag, bodies.position, bodies.quaternion, bodies.velocity, bodies.inverse_mass, step, self.members)
+        laws.gather(fields_of(bodies), step, self.members)
 
     def assemble(self, step, recovery_speed, threshold, velocity, warm):
         """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities."""
@@ -98,7 +97,7 @@ class JointStage:
         self.block.renew(warm)
 
     def _apply_laws(self, step, recovery_speed, threshold, softness):
-        firm = softness, direct.YIELDING
+        firm = softness, direct.YIELDING, self.lightness
         laws.apply_laws(self.anchors, self.members, self.laws, step, recovery_speed, threshold, *firm, self.rows, self.measured)
 
     # --- the end of the step
@@ -111,9 +110,8 @@ class JointStage:
 
     def look(self, bodies):
         """Coordinates, rates and violations at the bodies' poses; returns the largest violation."""
-        self.gather(bodies, 0.0)
-        gauges.measure_coordinates(self.anchors, self.members, self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate)
-        return laws.measure_violations(self.anchors, self.members, self.laws, self.violation)
+        rest = self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate, self.violation
+        return laws.look(fields_of(bodies), self.anchors, self.members, self.laws, *rest)
 
     # --- before the first step
     def close(self, bodies):
@@ -143,13 +141,32 @@ class JointStage:
 
     def _prepare_held(self, n, velocity):
         """Rows of what the joints hold, between bodies in the order of the engine's rows; no drive acts."""
-        gauges.find_rows(np.arange(n), np.zeros(n, np.int64), self.members)
+        self.members.row[:] = np.where(self.members.place >= 0, self.members.place, n)
         laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
         softness = direct.softness_of(velocity.dtype)
         self._apply_laws(1.0, np.inf, np.inf, softness)
         other = self.laws.role != HOLD
         self.rows.lower[other] = self.rows.upper[other] = 0.0
         self.block.renew(False)
+
+
+def fields_of(bodies):
+    """What the joints' kernels want to know of the bodies."""
+    return bodies.tag, bodies.position, bodies.quaternion, bodies.velocity, bodies.inverse_mass
+
+
+def lightness_of(rows, ends, member, members):
+    """(m,) mass of the lightest body of each row, as a share of the heaviest one's in its machine: the bodies that joints connect by
+    way of bodies that can move."""
+    mass, count = np.where(members.status == MOVABLE, members.mass, 0.0), len(members.id)
+    joined = member[:, (ends >= 0).all(axis=0)]
+    joined = joined[:, (mass[joined] > 0).all(axis=0)]
+    graph = scipy.sparse.coo_matrix((np.ones(joined.shape[1]), joined), shape=(count, count))
+    machines, machine = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    heaviest = np.zeros(machines)
+    np.maximum.at(heaviest, machine, mass)
+    share = np.where(mass > 0, mass / np.maximum(heaviest[machine], 1e-300), 1.0)[rows.member]
+    return np.minimum.reduceat(share, rows.start[:-1]) if len(share) else np.ones(len(rows.eta))
 
 
 def entries_of(joint, joint_2, member):

@@ -74,8 +74,7 @@ class BlockProblem(ConeVectors):
         self.joints.calm()
 
     def sweep(self, passes, cap, enough):
-        """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, the second solution
-        takes out what the first has left (iterative refinement), and there is nothing for a third."""
+        """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, one pass does it."""
         self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.scalars.friction) * cap, enough
         if self.joints.count + self.number == 0 and self.share.alone:
             return min(passes, 1)  # nothing to solve
@@ -83,9 +82,8 @@ class BlockProblem(ConeVectors):
             return int(self.run(kernels.SWEEP, self.nothing, passes))
         velocity, momentum = self.unknowns.velocity, self.momentum
         if self.number == 0 and self.joints.system is not None and self.share.alone:
-            for _ in range(min(passes, 2)):
-                self.joints.sweep(velocity)
-            return min(passes, 2)
+            self.joints.sweep(velocity, refines=True)
+            return min(passes, 1)
         done = 0
         while done < passes:
             done += 1
