@@ -730,14 +730,18 @@ def test_all_solvers_agree(solver, joints, stiff):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_all_solvers_agree_about_joints_that_yield(solver):
-    """As above, with the softness that joints have: all solvers find the same, near what rigid joints do."""
+@pytest.mark.parametrize("most, off", [(np.inf, 1e-8), (1e-5, 2e-5)])
+def test_all_solvers_agree_about_joints_that_yield(solver, most, off, monkeypatch):
+    """As above, with the softness that joints have: all solvers find the same, near what rigid joints do. How much of its softness a
+    light link loses under its load depends on the way there, within the speed that it may yield."""
+    assert direct.most_yield(np.float64) == 1e-5
+    monkeypatch.setattr(direct, "most_yield", lambda real: most)
     rigid = mixed_problem(solver=gv.GaussSeidel(iterations=30_000, tolerance=1e-12), joints="iterative")
     reference = mixed_problem(solver=gv.GaussSeidel(iterations=30_000, tolerance=1e-12))
     sim = mixed_problem(solver=solver(iterations=30_000, tolerance=1e-11))
     assert rigid.step().converged and reference.step().converged and sim.step().converged
-    assert near(sim.velocities, reference.velocities, 1e-8)
-    assert near(sim.angular_velocities, reference.angular_velocities, 1e-8)
+    assert near(sim.velocities, reference.velocities, off)
+    assert near(sim.angular_velocities, reference.angular_velocities, 10 * off)  # links of 0.1 m
     assert near(sim.velocities, rigid.velocities, 1e-4)  # of 1 m/s
 
 

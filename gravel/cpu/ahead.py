@@ -45,7 +45,7 @@ ANSWERS = {
     "plan_blocks": lambda *arguments: _one_block(*arguments),
     "sweep": lambda *arguments: arguments[-1],
     "joint_residual": (0.0, 0.0),
-    "measure_violations": 0.0,
+    "look": 0.0,
     "commit_balls": -1,
     "commit_any": -1,
 }
@@ -249,11 +249,13 @@ def _dry_step(features, threaded):
     jobs.TABLES = tuple(Recorder("table", table, calls) for table in jobs.TABLES)
     make = block_problem.kernel
     block_problem.kernel = lambda job, balls, wide, rolling, _: Recorder(job, make(job, balls, wide, rolling, threaded), calls)
-    simulation = _tiny(features)
-    simulation.engine.warm_up = lambda tell, joints: lambda: None
-    simulation.step()
-    for module, values in kept:
-        vars(module).update(values)
+    try:
+        simulation = _tiny(features)
+        simulation.engine.warm_up = lambda tell, joints: lambda: None
+        simulation.step()
+    finally:
+        for module, values in kept:
+            vars(module).update(values)
     calls = list(dict.fromkeys(calls))
     early = [call for call in calls if call[0].py_func.__module__.split(".")[2] == "solve" or "narrow" in call[0].py_func.__module__]
     return early + [call for call in calls if call not in early] if "joints" in features else calls

@@ -154,8 +154,17 @@ class Mechanism:
         next_to_none, rigid_tolerance = (1e-10, 1e-5) if redundant else (1e-13, tolerance)
         with mock.patch.object(direct, "softness_of", lambda real: next_to_none):
             sim = self.compare_with(0.0, move, redundant, rigid_tolerance)
-        self.compare_with(direct.softness_of(np.float64), move, redundant, tolerance)
+        with mock.patch.object(direct, "most_yield", lambda real: np.inf):
+            self.compare_with(direct.softness_of(np.float64), move, redundant, tolerance)
         return sim
+
+    def off_rigid(self, most_yield):
+        """How far a step's velocities are from those of rigid joints, m/s."""
+        with mock.patch.object(direct, "most_yield", lambda real: most_yield):
+            sim = gv.Simulation(self.scene, H, precision="double", integrator="euler", recovery_speed=np.inf)
+            rigid = self.solve(sim.positions, sim.quaternions)[0]
+            sim.step()
+        return np.abs(sim.velocities - rigid[:, :3])[np.isfinite(self.mass)].max()
 
     def compare_with(self, softness, move, redundant, tolerance):
         sim = gv.Simulation(self.scene, H, precision="double", integrator="euler", recovery_speed=np.inf)
@@ -321,6 +330,13 @@ def test_mass_ratio_of_a_million():
     """Links of grams between bodies of tonnes."""
     made = tree(700, n=20, masses=(1e-3, 1e3))
     made.compare(tolerance=1e-7)
+
+
+def test_light_links_yield_less_under_a_load():
+    """Plain softness lets go of them; what is left for heavy loads does not."""
+    made = tree(700, n=20, masses=(1e-5, 1e3))
+    assert made.off_rigid(np.inf) > 5e-3
+    assert made.off_rigid(direct.most_yield(np.float64)) < 5e-4
 
 
 def test_bodies_that_follow_a_motion():

@@ -82,7 +82,7 @@ class JointBlock:
             self.system.state[0] = 0
         self.trial[~bounded] = 0.0
         joint_rows.apply_joints(self.rows, self.trial, velocity)
-        direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.trial, velocity, 0.0, 0.0, False, False)
+        direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.trial, velocity, 0.0, self.most_yield, False, False)
 
     def gradient(self, velocity, out):
         """out := J v + b + c p after ``apply``; nothing is left of the rows that were solved."""

@@ -372,9 +372,9 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
             system.state[0] = 1
         correct(rows, held, system, impulse, work)
         rounds += 1
-        if not revises or rounds > CHANGES:
+        if rounds > CHANGES:
             break
-        other = revise(rows, held, impulse, work, slack)
+        other = revises and revise(rows, held, impulse, work, slack)
         if not (stiffen_loaded(rows, impulse, most) or other):
             break
         system.state[0] = 0
