@@ -74,7 +74,7 @@ def features_of(engine, joints):
     """What decides which kernels an engine's step needs, in one word; ``joints``: whether there are, or will be."""
     traits, rules = engine.detector.traits, engine.rules
     family = traits.family.name
-    tables = jobs.tables_of(engine.rows, engine.geometries) if family == "any" else (False,) * 4
+    tables = jobs.tables_of(engine.rows, engine.geometries) if family == "any" else (False,) * len(jobs.TABLES)
     words = [
         "single" if engine.real == np.float32 else "double",
         family + "".join(str(int(used)) for used in tables),
@@ -236,7 +236,7 @@ def _dry_step(features, threaded):
     """Kernels and argument types of a step, in its order; of scenes with joints, those of the contacts come first: a machine that
     touches nothing does not wait for them."""
     calls = []
-    ANSWERS["make_room"] = 0, 0, np.array([digit == "1" for digit in features.split("-")[1][-4:]])
+    ANSWERS["make_room"] = 0, 0, np.array([digit == "1" for digit in features.split("-")[1][-len(jobs.TABLES) :]])
     kept = [(module, dict(vars(module))) for module in (*MODULES, block_problem)]
     for module in MODULES:
         for name, value in list(vars(module).items()):
@@ -266,7 +266,7 @@ def _tiny(features):
     from gravel import Box, Capsule, Ellipsoid, GaussSeidel, Material, Mesh, Plane, Revolute, Scene, Simulation, Sphere
 
     precision, family, shapes, rolling, bouncy, phase, joints, integrator = features.split("-")
-    family = family[:-4]
+    family = family[: -len(jobs.TABLES)]
     triangle = Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
     still = {"ball": [], "ball_mesh": [triangle], "box": [], "ellipsoid": [], "any": [triangle]}[family]
     moving = {"ball": Sphere(1.0), "ball_mesh": Sphere(1.0), "box": Box((1, 1, 1)), "ellipsoid": Ellipsoid((1, 1, 2))}.get(

@@ -142,7 +142,8 @@ class Detector:
         if self.wait_for_tables is not None:
             self.wait_for_tables()
             self.wait_for_tables = None
-        libraries = shapes.method, 0, shapes.hulls, (shapes.hulls, shapes.meshes)
+        of_meshes = shapes.hulls, shapes.meshes
+        libraries = shapes.method, 0, shapes.hulls, of_meshes, of_meshes
         while True:
             start = self.buffers.array("tile_start", tile_count, dtype="i8")
             room, bound, used = jobs.make_room(*pairs, arranged.tag, self.job_capacity, listed, self.many, start)

@@ -25,7 +25,7 @@ from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, COMPOUND, ELLIPSOID, HULL, MESH, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE
 
-ROUND, BOXES, CONVEX, MESHES = range(4)  # tables
+ROUND, BOXES, CONVEX, MESHES, MESH_PAIRS = range(5)  # tables
 
 
 class Jobs(NamedTuple):
@@ -51,7 +51,7 @@ class Rows(NamedTuple):
 def table_of(kind_a, kind_b):
     """The table for two kinds, the first not above the second."""
     if kind_b == MESH:
-        return MESHES
+        return MESH_PAIRS if kind_a == MESH else MESHES
     if kind_a == SPHERE:
         return CONVEX if kind_b == HULL else ROUND
     if kind_a == ELLIPSOID and kind_b in (ELLIPSOID, PLANE):
@@ -64,7 +64,7 @@ def table_of(kind_a, kind_b):
 @njit(**INNER)
 def rows_of(table, many):
     """Rows that a job may fill."""
-    return 1 if table == ROUND else (many if table == MESHES else geometry.MOST_POINTS)
+    return 1 if table == ROUND else (many if table >= MESHES else geometry.MOST_POINTS)
 
 
 @njit(**INNER)
@@ -135,7 +135,7 @@ def list_jobs(pairs, pair_capacity, arranged, children, capacity, jobs):
 @njit(nogil=True, error_model="numpy", cache=True)
 def make_room(pairs, pair_capacity, tag, capacity, jobs, many, start):
     """First row of each job and first contact of each tile (``start``): (rows, contacts, whether each table has jobs)."""
-    used = np.zeros(4, np.bool_)
+    used = np.zeros(5, np.bool_)
     rows, total = 0, 0
     for tile in range(pairs.count.size):
         start[tile] = total
@@ -216,19 +216,24 @@ def convex_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, hul
 
 @njit(**INNER)
 def mesh_rows(kind_a, number_a, number_b, dx, dy, dz, size, limit, shapes, work, sizes, turns, first, out, feature):
-    """Any shape, or another mesh, with a mesh."""
+    """Any other shape with a mesh."""
     hulls, meshes = shapes
     second = 1 - first
     ma, mb, scale = to_matrix(turns[first]), to_matrix(turns[second]), sizes[second, 0]
     if kind_a == SPHERE:
         x, y, z = rotate_back(mb, -dx, -dy, -dz)
         return sphere_mesh(sizes[first, 0], x, y, z, scale, number_b, mb, limit, meshes, work, out, feature)
-    if kind_a == MESH:
-        scale_a = sizes[first, 0]
-        count = mesh_mesh(scale_a, number_a, ma, scale, number_b, mb, dx, dy, dz, size, limit, hulls, meshes, work, out, feature)
-    else:
-        a = solid_of(kind_a, sizes[first], number_a, hulls)
-        count = collect(a, ma, size, dx, dy, dz, scale, number_b, mb, limit, hulls, meshes, work, np.int64(0), out, feature)
+    a = solid_of(kind_a, sizes[first], number_a, hulls)
+    count = collect(a, ma, size, dx, dy, dz, scale, number_b, mb, limit, hulls, meshes, work, np.int64(0), out, feature)
+    return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
+
+
+@njit(**INNER)
+def mesh_pair_rows(number_a, number_b, dx, dy, dz, size, limit, shapes, work, sizes, turns, first, out, feature):
+    """Two meshes."""
+    hulls, meshes = shapes
+    ma, mb, scales = to_matrix(turns[first]), to_matrix(turns[1 - first]), (sizes[first, 0], sizes[1 - first, 0])
+    count = mesh_mesh(scales[0], number_a, ma, scales[1], number_b, mb, dx, dy, dz, size, limit, hulls, meshes, work, out, feature)
     return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
 
 
@@ -236,7 +241,7 @@ def make_table(own):
     """The work of a table on its jobs in some tiles. It runs in threads of Python: compiling a parallel loop around so large a
     function takes three times as long. (Numba leaves out the branches that constants close, and its cache tells functions
     apart by constants, not by the functions they call.)"""
-    is_round, is_box, is_convex = own == ROUND, own == BOXES, own == CONVEX
+    is_round, is_box, is_convex, is_mesh = own == ROUND, own == BOXES, own == CONVEX, own == MESHES
 
     @njit(nogil=True, error_model="numpy", cache=True)
     @named(own)
@@ -272,8 +277,10 @@ def make_table(own):
                     found = convex_rows(
                         kind_a, number_a, kind_b, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature
                     )
-                else:
+                elif is_mesh:
                     found = mesh_rows(kind_a, number_a, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature)
+                else:
+                    found = mesh_pair_rows(number_a, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature)
                 jobs.found[job] = found
                 name = (np.int64(i + 1) * 1009 + np.int64(j + 1)) * 8209
                 for c in range(min(found, rows_of(own, many))):
@@ -287,7 +294,7 @@ def make_table(own):
     return fill_rows
 
 
-TABLES = tuple(make_table(own) for own in (ROUND, BOXES, CONVEX, MESHES))
+TABLES = tuple(make_table(own) for own in (ROUND, BOXES, CONVEX, MESHES, MESH_PAIRS))
 
 
 def tables_of(bodies, geometries):
@@ -297,7 +304,7 @@ def tables_of(bodies, geometries):
         for child in geometries[number].child_kind.tolist() if kind == COMPOUND else [kind]:
             kinds[child] = kinds.get(child, False) or movable
     used = {int(table_of.py_func(min(a, b), max(a, b))) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}
-    return tuple(table in used for table in range(4))
+    return tuple(table in used for table in range(len(TABLES)))
 
 
 @njit(**INNER)
