@@ -218,7 +218,7 @@ def plot(result, output, joints):
 def bench(names, as_json, quick, threads):
     """Run benchmarks next to the papers' figures.
 
-    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, convergence, joints; default: all."""
+    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, state, convergence, start, crowd, joints; default: all."""
     from gravel import bench as benchmarks
 
     benchmarks.run(names, quick, threads, as_json)

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import time
 
 import h5py
 import numba
@@ -218,3 +219,20 @@ def test_equality_constraints_are_not_ignored_in_silence(tmp_path, kind):
             group[f"vectors/{name}"] = values
     with pytest.raises(ValueError, match="constraint|joint|bilateral|equalit"):
         gv.load_fclib(tmp_path / "joints.hdf5")
+
+
+def compare_sweeps():
+    """What momentum saves: sweeps and seconds to a residual of 1e-6 m/s, plain and with it."""
+    for name, friction in ((name, friction) for name in NAMES for friction in ("cone", "coulomb")):
+        problem = gv.load_fclib(FOLDER / name)
+        for momentum in (0.0, 0.9):
+            solver = gv.GaussSeidel(iterations=20_000, tolerance=1e-6, momentum=momentum, check_every=10)
+            solver.solve(problem, friction=friction)  # compiles
+            begin = time.perf_counter()
+            solution = solver.solve(problem, friction=friction)
+            seconds = time.perf_counter() - begin
+            print(f"{name} {friction} momentum {momentum}: {solution.iterations} sweeps, {seconds:.3g} s, {solution.residual:.1e} m/s")
+
+
+if __name__ == "__main__":
+    compare_sweeps()
