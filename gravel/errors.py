@@ -7,3 +7,7 @@ class SimulationError(RuntimeError):
     def __init__(self, message, body=None, time=None, step=None):
         super().__init__(message)
         self.body, self.time, self.step = body, time, step
+
+
+class MissingFunctionError(ValueError):
+    """A file was written of something that was a Python function: whoever reads it must give that again."""

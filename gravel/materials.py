@@ -31,23 +31,16 @@ class Material:
             object.__setattr__(self, field.name, value)
 
 
-def mix(a, b):
-    """The contact values of two materials, by name."""
-    return {
-        "friction": np.sqrt(a.friction * b.friction),
-        "restitution": max(a.restitution, b.restitution),
-        "rolling_friction": np.sqrt(a.rolling_friction * b.rolling_friction),
-        "spinning_friction": np.sqrt(a.spinning_friction * b.spinning_friction),
-        "cohesion": min(a.cohesion, b.cohesion),
-    }
+MIX = {"restitution": np.maximum, "cohesion": np.minimum}  # of the others, the geometric mean
 
 
 def pair_table(materials, explicit):
     """(M, M, 5) contact values of every pair, in the order of PAIR_FIELDS; ``explicit`` maps (i, j) to given values."""
-    n = len(materials)
-    table = np.zeros((n, n, len(PAIR_FIELDS)))
-    for i in range(n):
-        for j in range(i, n):
-            values = {**mix(materials[i], materials[j]), **explicit.get((i, j), {})}
-            table[i, j] = table[j, i] = [values[name] for name in PAIR_FIELDS]
+    table = np.zeros((len(materials), len(materials), len(PAIR_FIELDS)))
+    for k, name in enumerate(PAIR_FIELDS):
+        own = np.array([getattr(material, name) for material in materials], float)
+        mixed = MIX[name].outer(own, own) if name in MIX else np.sqrt(np.multiply.outer(own, own))
+        table[..., k] = mixed
+        for (i, j), values in explicit.items():
+            table[i, j, k] = table[j, i, k] = values.get(name, mixed[i, j])
     return table

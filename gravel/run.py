@@ -76,7 +76,9 @@ def run(
     calls = [_Periodic(function, seconds, simulation) for function, seconds in map(_observer, observers)]
     writer = None
     if checkpoint is not None:
-        check_writable(checkpoint)
+        if save is not None and os.path.realpath(save) == os.path.realpath(checkpoint):
+            raise ValueError(f"save and checkpoint must be two files, but both are {os.fspath(save)}")
+        check_writable(checkpoint, ".part")
         if checkpoint_every is not None:
             seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
             calls.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))

@@ -7,8 +7,10 @@ the one place that knows their order. ``run`` repeats it and calls observers aro
 import hashlib
 import math
 import os
+import threading
 import time as clock_module
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,14 +24,15 @@ from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.joints.kinds import ANGLE, OFFSET_Z
 from gravel.joints.table import JointTable, joint_table
-from gravel.materials import Material, pair_table
+from gravel.materials import PAIR_FIELDS, Material, pair_table
 from gravel.motion import pose_at
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
-from gravel.shapes.geometry import Geometries
+from gravel.shapes import MESH, SPHERE
+from gravel.shapes.geometry import NONE, Geometries
 from gravel.solvers import GaussSeidel, Solver
-from gravel.state import IMMOVABLE, MATERIAL, MOVABLE, REMOVED, STATUS, Views
+from gravel.state import IMMOVABLE, LINEAR, MATERIAL, MOVABLE, REMOVED, SHAPE, STATUS, Views
 
 if TYPE_CHECKING:
     from gravel.run import RunReport
@@ -40,6 +43,8 @@ DEEP = 0.05  # of the smaller body's radius: a penetration that is worth a warni
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
 TOLERANCE = 0.05  # of |gravity| dt: the default tolerance of a step
 WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
+MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
+EARTH = 9.81  # m/s2: what counts as weight where there is no gravity
 ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 
 
@@ -149,21 +154,26 @@ class Simulation:
         self.report: StepReport | None = None
         self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
+        self._known_contacts: ContactTable | None = None  # of a copy that has not stepped yet
+        self._stepped = False  # whether a step was taken by this object: the first may have to compile
+        self._gate, self._under_way = threading.Lock(), _nobody  # who is changing the engine, if anybody is
         self._rules: Rules | None = None
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
+        self._warned_of_speed = False
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
 
     # --- the step
     def step(self) -> StepReport:
         """Advance by ``dt``; returns a ``StepReport``."""
-        if self.report is None:
-            prepared = self._warm_up()
-            try:
-                return self._take_step()
-            finally:
-                prepared()
-        return self._take_step()
+        with _Alone(self):
+            if not self._stepped:
+                prepared = self._warm_up()
+                try:
+                    return self._take_step()
+                finally:
+                    prepared()
+            return self._take_step()
 
     def _warm_up(self):
         self._renew_rules()
@@ -179,7 +189,7 @@ class Simulation:
             self._refuse_fault(taken.fault)
             broken = self._break_overloaded()
             self.steps += 1
-            self._refused = False
+            self._refused, self._stepped, self._known_contacts = False, True, None
             self.views.renew()
             lap("positions")
             self.report = StepReport(
@@ -202,6 +212,8 @@ class Simulation:
             self._warn_of_overlaps(found.penetration)
         if found.penetration > self._deepest:
             self._warn_of_depth(self.report)
+        if not self._warned_of_speed:
+            self._warn_of_speed()
         return self.report
 
     def _prepare(self, warm, lap):
@@ -230,7 +242,8 @@ class Simulation:
     def next_problem(self, warm_start: bool = False) -> Problem:
         """The cone problem of the next step in the engine's form, for a solver to be tried on (``solver.run(problem)``). The state
         stays as it is; ``contacts`` are not known until a step is taken."""
-        return self._prepare(warm_start, no_lap)[0]
+        with _Alone(self):
+            return self._prepare(warm_start, no_lap)[0]
 
     @property
     def time(self) -> float:
@@ -258,7 +271,25 @@ class Simulation:
             recovery_speed=self.recovery_speed,
             threshold=threshold,
         )
+        self._check_cohesion(self._rules.contact_values[..., PAIR_FIELDS.index("cohesion")])
         self.engine.set_rules(self._rules)
+
+    def _check_cohesion(self, cohesion):
+        """Refuse what bodies cannot bear in this precision: impulses are rounded, and what is rounded off must not be a weight."""
+        if not cohesion.any():
+            return
+        material, inverse_mass = self.engine.field("tag")[:, MATERIAL], self.engine.field("inverse_mass")[:, 0]
+        light = np.zeros(len(cohesion))  # 1/kg, of the lightest body of each material
+        np.maximum.at(light, material, inverse_mass)
+        times = cohesion * np.maximum.outer(light, light) / (math.hypot(*self.gravity) or EARTH)
+        if times.max() > MOST_COHESION[self.precision]:
+            i, j = np.unravel_index(np.argmax(times), times.shape)
+            lighter = i if light[i] >= light[j] else j
+            row = np.flatnonzero((material == lighter) & (inverse_mass == light[lighter]))[0]
+            raise ValueError(
+                f"cohesion must be at most {MOST_COHESION[self.precision]:g} times a body's weight in {self.precision} precision, but "
+                f"{cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {self.engine.ids()[row]}"
+            )
 
     @property
     def tolerance(self) -> float:
@@ -383,6 +414,31 @@ class Simulation:
                 stacklevel=4,
             )
 
+    def _warn_of_speed(self):
+        """Once: a solid other than a ball that moves further in a step than it is thick, near a mesh, may pass through its edges."""
+        engine = self.engine
+        tag = engine.field("tag")
+        meshes, solid = tag[:, SHAPE] == MESH, (tag[:, STATUS] == MOVABLE) & (tag[:, SHAPE] != SPHERE)
+        if not (meshes.any() and solid.any()):
+            return
+        extent, geometry, position = engine.field("extent"), engine.field("geometry"), engine.field("position")
+        way = self.dt * np.linalg.norm(engine.field("velocity")[:, LINEAR], axis=1)
+        half = np.where(extent[:, :3] > 0.0, extent[:, :3], np.inf).min(axis=1)
+        shaped = solid & (geometry != NONE)
+        half[shaped] = extent[shaped, 0] * np.array([g.half.min() for g in self.geometries] or [0.0])[geometry[shaped]]
+        for row in np.flatnonzero(solid & (way > half)):
+            apart = np.linalg.norm(position[meshes] - position[row], axis=1) - extent[meshes, 3] - extent[row, 3] - way[row]
+            if (apart < 0.0).any():
+                body, mesh = (int(ids[k]) for ids, k in ((engine.ids(), row), (engine.ids()[meshes], np.argmin(apart))))
+                self._warned_of_speed = True
+                warnings.warn(
+                    f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the mesh "
+                    f"of body {mesh}: from such a speed on, solids other than balls may pass through edges of meshes; dt below "
+                    f"{self.dt * half[row] / way[row]:.2g} s keeps them out",
+                    stacklevel=4,
+                )
+                return
+
     def _warn_of_overlaps(self, penetration):
         """Bodies of one machine that overlap at the start, and that its joints may keep from parting."""
         if not len(self.mechanism) or penetration == 0.0:
@@ -462,7 +518,9 @@ class Simulation:
         """The contacts of the last step with their impulses, a ``ContactTable``."""
         if self._refused:
             raise SimulationError("contacts are not known after a refused step: take a good step first")
-        return self.engine.contacts() if self.report else ContactTable.empty()
+        if self._known_contacts is not None:
+            return self._known_contacts
+        return self.engine.contacts() if self._stepped else ContactTable.empty()
 
     @property
     def joints(self) -> JointTable:
@@ -512,17 +570,18 @@ class Simulation:
         block, geometry = body_block(
             shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
         )
-        if material not in self.materials:
-            self.materials.append(material)
-            self._rules = None
-        block["tag"][MATERIAL] = self.materials.index(material)
-        if geometry is not None:
-            known = len(self.geometries)
-            block["geometry"] = self.geometries.number_of(geometry)
-            self._rules = self._rules if len(self.geometries) == known else None
-        ids = block["id"] = np.arange(self.count, self.count + len(block["position"]))
-        self.views.end(self.count + len(ids))
-        self.engine.add(block)
+        with _Alone(self):
+            if material not in self.materials:
+                self.materials.append(material)
+                self._rules = None
+            block["tag"][MATERIAL] = self.materials.index(material)
+            if geometry is not None:
+                known = len(self.geometries)
+                block["geometry"] = self.geometries.number_of(geometry)
+                self._rules = self._rules if len(self.geometries) == known else None
+            ids = block["id"] = np.arange(self.count, self.count + len(block["position"]))
+            self.views.end(self.count + len(ids))
+            self.engine.add(block)
         if motion is not None:
             for body, position, quaternion in zip(ids.tolist(), block["position"], np.array(block["quaternion"])):
                 self.motions[body], self.motion_starts[body] = motion, (position.copy(), quaternion, self.time)
@@ -533,30 +592,33 @@ class Simulation:
         ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
         if len(ids) and (ids.min() < 0 or ids.max() >= self.count):
             raise ValueError(f"ids must be below {self.count}, not {ids.min()} to {ids.max()}")
-        self.views.take_back()
-        for body in ids.tolist() if self.motions else ():
-            self.motions.pop(body, None)
-        if len(self.mechanism):
-            self._join()
-            self.engine.break_joints(self.mechanism.joints_of(ids.tolist(), self.engine.joint_state().broken))
-            self._part()
-        self.engine.remove(ids)
-        self.views.renew()
+        with _Alone(self):
+            self.views.take_back()
+            for body in ids.tolist() if self.motions else ():
+                self.motions.pop(body, None)
+            if len(self.mechanism):
+                self._join()
+                self.engine.break_joints(self.mechanism.joints_of(ids.tolist(), self.engine.joint_state().broken))
+                self._part()
+            self.engine.remove(ids)
+            self.views.renew()
 
     def add_joint(self, joint) -> int:
         """Join two bodies as they lie now; returns the joint's id."""
-        self.views.take_back()
-        self._keep_joints()
-        number = self.mechanism.add(joint, _Present(self.engine, self.count))
-        self._rules = None
-        self._align([number])
-        self.views.renew()
+        with _Alone(self):
+            self.views.take_back()
+            self._keep_joints()
+            number = self.mechanism.add(joint, _Present(self.engine, self.count))
+            self._rules = None
+            self._align([number])
+            self.views.renew()
         return number
 
     def settle(self) -> None:
         """What users wrote goes to the engine, and what the engine knows of the joints to the mechanism: before a file is written."""
-        self.views.take_back()
-        self._keep_joints()
+        with _Alone(self):
+            self.views.take_back()
+            self._keep_joints()
 
     def _keep_joints(self):
         self._join()
@@ -565,9 +627,10 @@ class Simulation:
     def release_joint(self, joint: int) -> None:
         """Take a joint out: its bodies go their own ways, and may touch each other from now on."""
         self._check_joint(joint)
-        self._join()
-        self.engine.break_joints([joint])
-        self._part()
+        with _Alone(self):
+            self._join()
+            self.engine.break_joints([joint])
+            self._part()
 
     def set_motor(self, joint: int, motor, coordinate: str | None = None) -> None:
         """Replace the motor of a joint that was made with one. ``coordinate`` "slide" or "angle", where a joint has both."""
@@ -624,12 +687,57 @@ class Simulation:
 
         save(self, path)
 
+    def copy(self) -> "Simulation":
+        """A twin with the same state and the same future, bit for bit, that goes its own way. Motions, motors and springs that are
+        Python functions are shared with it."""
+        from gravel.io.checkpoint import from_bytes, to_bytes
+
+        functions = self.motions, self.mechanism.function_laws()
+        twin = from_bytes(to_bytes(self), self.threads, *functions)
+        twin.report, twin._deepest = self.report, self._deepest
+        twin._known_contacts = None if self._refused else self.contacts
+        return twin
+
+    def __deepcopy__(self, memo) -> "Simulation":
+        return self.copy()
+
+    __copy__ = copy
+
+    def __reduce__(self):
+        """Pickled as a checkpoint, and with its functions, which pickle must be able to import."""
+        from gravel.io.checkpoint import from_bytes, to_bytes
+
+        return from_bytes, (to_bytes(self), self.threads, self.motions, self.mechanism.function_laws())
+
     @staticmethod
     def load(path: str | os.PathLike, threads: int | None = None, motions: dict | None = None, laws: dict | None = None) -> "Simulation":
         """The simulation that a checkpoint holds; see ``gravel.io.checkpoint.load``."""
         from gravel.io.checkpoint import load
 
         return load(path, threads, motions, laws)
+
+
+def _nobody():
+    return None
+
+
+class _Alone:
+    """Whatever changes the engine does so alone: neither another thread nor a function that a step calls can come in between.
+
+    The simulation knows this object by a weak reference. An interrupt may come at any moment, also while the block is left: with the
+    object, the mark that it leaves goes by itself, where a lock would stay closed."""
+
+    def __init__(self, simulation):
+        self.simulation = simulation
+
+    def __enter__(self):
+        with self.simulation._gate:
+            if self.simulation._under_way() is not None:
+                raise SimulationError("a step of this simulation is under way, in another thread or around this call: wait for its end")
+            self.simulation._under_way = weakref.ref(self)
+
+    def __exit__(self, *_):
+        self.simulation._under_way = _nobody
 
 
 class _Lap:

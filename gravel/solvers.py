@@ -91,7 +91,7 @@ class GaussSeidel(Solver):
             worst, rms = work.measure()
             if history:
                 seen.append(worst)
-            if worst <= tolerance:
+            if worst <= tolerance or made == 0:  # good, or as good as it gets
                 break
             if made < passes:  # the sweeps take the rest for converged: they must look closer
                 enough *= max(0.5 * tolerance / worst, 0.1)

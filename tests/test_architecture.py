@@ -30,7 +30,7 @@ ALLOWED = {
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
     "shapes": {"checks", "rotations", "shapes"},
-    "joints": {"checks", "rotations", "state", "joints"},
+    "joints": {"checks", "errors", "rotations", "state", "joints"},
     "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
     "cpu": ENGINE_ROOM | {"cpu"},
     "gpu": ENGINE_ROOM | {"gpu"},
@@ -43,7 +43,7 @@ ALLOWED = {
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "solvers", "run", "io"},
     "run": {"checks", "errors", "interrupts", "io"},
-    "io": PLAIN | {"scene", "problem", "solvers", "simulation", "io"},
+    "io": PLAIN | {"errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
     "view": {"checks", "rotations", "shapes", "io", "view"},
     "scenes": USER | {"scenes"},
     "bench": USER | {"scenes", "bench", "cpu", "cli"},

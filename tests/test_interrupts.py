@@ -95,3 +95,52 @@ def test_steps_in_a_thread_are_not_concerned():
     thread.start()
     thread.join()
     assert sim.steps == 3 and np.isfinite(sim.positions).all()
+
+
+def interrupt_after(seconds):
+    """SIGINT comes after so long a time, wherever the program is then."""
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+@pytest.mark.parametrize("trials", [60, pytest.param(4000, marks=pytest.mark.slow)])
+def test_interrupts_at_random(trials):
+    """State, count and report belong together after every one of them."""
+    sim, ball = falling()
+    sim.step()
+    rng, stopped = np.random.default_rng(5), 0
+    for _ in range(trials):
+        sim.positions[ball, 2], sim.velocities[ball, 2] = height_after(sim.steps), -G * H * sim.steps
+        try:
+            interrupt_after(rng.uniform(5e-5, 3e-3))
+            for _ in range(200):
+                sim.step()
+        except KeyboardInterrupt:
+            stopped += 1
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        assert sim.report.step == sim.steps and sim.report.time == pytest.approx(sim.steps * H)
+        assert sim.positions[ball, 2] == pytest.approx(height_after(sim.steps), rel=1e-9)
+        assert sim.velocities[ball, 2] == pytest.approx(-G * H * sim.steps, rel=1e-9)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert stopped > 0.9 * trials
+
+
+@pytest.mark.parametrize("trials", [5, pytest.param(300, marks=pytest.mark.slow)])
+def test_runs_that_are_interrupted_at_random_leave_whole_files(trials, tmp_path):
+    """The result's last frame and the checkpoint are the state that is left, whatever was being written."""
+    rng = np.random.default_rng(6)
+    result, saved = tmp_path / "r.vtkhdf", tmp_path / "c.h5"
+    falling()[0].step()
+    for _ in range(trials):
+        sim, ball = falling()
+        interrupt_after(rng.uniform(0.02, 0.2))
+        try:
+            report = sim.run(until=100.0, save=result, every=H, checkpoint=saved, checkpoint_every=3 * H)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        assert report.interrupted and report.steps == sim.steps
+        frame = read_frame(result)
+        assert frame["time"] == pytest.approx(sim.time)
+        assert frame["position"][0, 2] == pytest.approx(height_after(sim.steps), rel=1e-5, abs=1e-12)
+        assert gv.Simulation.load(saved).state_hash() == sim.state_hash()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.materials import PAIR_FIELDS, mix, pair_table
+from gravel.materials import PAIR_FIELDS, pair_table
 
 
 def columns(table):
@@ -201,6 +201,11 @@ def test_plane_lies_at_its_offset_along_its_unit_normal():
 
 
 # --- materials
+def mix(a, b):
+    """The contact values of two materials, by name."""
+    return dict(zip(PAIR_FIELDS, pair_table([a, b], {})[0, 1]))
+
+
 def test_mixing_rule():
     """Geometric means of the frictions, the larger restitution, the smaller cohesion."""
     a = gv.Material(friction=0.2, restitution=0.3, rolling_friction=0.01, spinning_friction=0.02, cohesion=5.0)

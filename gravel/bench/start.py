@@ -1,5 +1,6 @@
 """The first steps on a machine that never compiled: seconds until contacts are there, with an empty cache, then from the cache."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -33,9 +34,7 @@ def _start(scene, threads, cache):
     command = [sys.executable, "-c", SCRIPT, scene, str(threads)]
     run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
     said = run.stdout.readline()
-    try:  # what still compiles for later runs must not disturb the next one
+    with contextlib.suppress(ProcessLookupError):  # what still compiles for later runs must not disturb the next one
         os.killpg(run.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     run.communicate()
     return float(said.split()[0])

@@ -272,7 +272,7 @@ class CpuEngine:
         blocks, unknowns = self.buffers.kept("blocks", key, lambda: self._blocks(*numbers, run, colours, *plan[5:]))
         if found.contact_total > 0:
             kernel = assemble.assemble_balls if found.balls else assemble.assemble_any
-            rest = rules.contact_values, self.impulse, self.torque, rules.scalars, rules.margin, blocks, unknowns
+            rest = rules.contact_values, self.impulse, self.torque, rules.scalars, rules.margin, self._deep(), blocks, unknowns
             kernel(found.contacts, self.slot, found.arranged, self.inertia, *rest)
         joints = NO_JOINTS
         if self.joints is not None:
@@ -280,6 +280,15 @@ class CpuEngine:
             self.joints.assemble(scalars.step, scalars.recovery_speed, rules.threshold, unknowns.velocity, warm)
         self.problem = BlockProblem(blocks, unknowns, rules.scalars, found.contact_total, kinds, joints, self.share)
         return self.problem
+
+    def _deep(self):
+        """By how many contacts each body lies within another; empty where none can."""
+        found, arranged = self.detector, self.detector.arranged
+        some = found.penetration > assemble.DEEP * found.traits.smallest
+        deep = self.buffers.array("deep", self.rows.count if some else 0, dtype="i4")
+        if some:
+            assemble.count_deep(found.contacts, arranged.reach, arranged.extent, arranged.tag, deep)
+        return deep
 
     def _plan(self, n, tile_count, room):
         """What ``tiles.plan_blocks`` fills."""

@@ -2,15 +2,25 @@
 
 import math
 
+WILD = 5.0  # times the change of the first sweep: then sweeps over hubs swing up
+TAMED = 0.25  # of its momentum is left to them
 
-def pace(age, uphill, cap):
-    """(the new age, beta) of the next sweep: beta grows from zero towards ``cap`` with Nesterov's sequence. ``age`` is 1 at the start.
+
+def pace(age, uphill, cap, change, first, share, wild):
+    """(the new age, beta, first, share) of the next sweep: beta grows from zero towards a ``share`` of ``cap`` with Nesterov's sequence.
+    ``age`` and ``share`` are 1 at the start, ``change`` and ``first`` 0.
+
     ``uphill``, (y - x_next) . (x_next - x) of the last sweep, is positive where the extrapolation went the wrong way: then the
-    sequence starts anew."""
+    sequence starts anew. That does not see everything: a sweep over hubs, bodies that touch very many others, turns some motions
+    round, and carried on with much momentum those grow from sweep to sweep. So the sequence starts anew, too, where the last sweep's
+    ``change`` is more than ``wild`` times the ``first`` one's, and does not go so far from then on."""
+    first = change if first == 0.0 else first
+    if change > wild * first:
+        age, share = 1.0, TAMED * share
     if uphill > 0.0:
         age = 1.0
     older = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * age * age))
-    return older, min((age - 1.0) / older, cap)
+    return older, min((age - 1.0) / older, share * cap), first, share
 
 
 def share_of_cap(coulomb, friction):

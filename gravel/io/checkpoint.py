@@ -1,19 +1,26 @@
-"""Checkpoints: everything that a bitwise continuation needs, in one HDF5 file.
+"""Checkpoints: everything that a bitwise continuation needs, in one HDF5 file; and copies of a simulation, which are made by way of one.
 
-Written to a temporary file and renamed, so that a killed run leaves the last good one. A format version and a checksum of
-all arrays are kept; a file that is foreign, truncated or of another version is refused with the reason.
+Written to a temporary file and renamed, so that a killed run leaves the last good one. The file ends with a seal, the SHA-256 of all
+that stands before it: a single bit that has changed anywhere is found before the file is opened. What a file with a good seal holds is
+looked at all the same (``sound``), for seals can be made by others. A file that is foreign, truncated, damaged or of another version is
+refused with a ``ValueError`` that names it and the reason.
 """
 
 import dataclasses
 import hashlib
+import io
 import json
 import math
 import os
 import pathlib
+import re
 
 import h5py
 import numpy as np
 
+from gravel.engine import checked_threads
+from gravel.errors import MissingFunctionError
+from gravel.io import sound
 from gravel.io.vtkhdf import check_room, check_writable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
@@ -23,7 +30,11 @@ from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 6
+VERSION = 7
+MAGIC = b"\x89HDF"
+SEAL, SEAL_BYTES = b"gravel checkpoint, sha256 ", 90
+CHUNK = 1 << 24  # bytes that are read at once
+DAMAGE = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, OSError, RuntimeError, MemoryError, RecursionError)
 SETTINGS = (
     "dt",
     "broad_phase",
@@ -43,27 +54,14 @@ MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
 
 def save(simulation, path):
     """Write a checkpoint of a simulation."""
-    path = check_writable(path)
-    simulation.settle()
-    engine = simulation.engine
-    arrays = {f"bodies/{f.name}": engine.field(f.name) for f in FIELDS}  # in the order of the engine's rows: it is part of the bits
-    arrays.update({f"memory/{name}": array for name, array in engine.memory().items()})
-    arrays.update(
-        world=simulation.world,
-        gravity=simulation.gravity,
-        ignored=simulation.ignored,
-    )
-    arrays.update(_geometry_arrays(simulation.geometries))
-    arrays.update({f"joints/{name}": array for name, array in simulation.mechanism.to_arrays().items()})
+    path = check_writable(path, ".part")
+    arrays, description = _arrays(simulation), _description(simulation)
     check_room(path, SPARE_BYTES + sum(array.nbytes for array in arrays.values()))
     temporary = path.with_name(path.name + ".part")
     try:
         with h5py.File(temporary, "w") as file:
-            for name, array in arrays.items():
-                file[name] = array
-            file.attrs["gravel_checkpoint"] = VERSION
-            file.attrs["description"] = json.dumps(_description(simulation))
-            file.attrs["checksum"] = _checksum(file)
+            _write(file, arrays, description)
+        _seal(temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -72,26 +70,77 @@ def save(simulation, path):
 def load(path, threads=None, motions=None, laws=None):
     """The simulation that a checkpoint holds. ``motions`` (body -> function) and ``laws`` (joint -> motor or spring) give back those
     that were Python functions."""
+    path = pathlib.Path(path)
+    checked_threads(threads)
+    _check_seal(path)
+    try:
+        with h5py.File(path, "r") as file:
+            return _read(file, threads, motions or {}, laws or {})
+    except MissingFunctionError:
+        raise
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged, or not a checkpoint of gravel: {error}") from error
+
+
+def to_bytes(simulation):
+    """A checkpoint in memory."""
+    content = io.BytesIO()
+    with h5py.File(content, "w") as file:
+        _write(file, _arrays(simulation), _description(simulation))
+    return content.getvalue()
+
+
+def from_bytes(content, threads, motions, laws):
+    """The simulation of ``to_bytes``."""
+    with h5py.File(io.BytesIO(content), "r") as file:
+        return _read(file, threads, motions, laws)
+
+
+def _arrays(simulation):
+    """All arrays of a simulation, by name."""
+    simulation.settle()
+    engine = simulation.engine
+    arrays = {f"bodies/{f.name}": engine.field(f.name) for f in FIELDS}  # in the order of the engine's rows: it is part of the bits
+    arrays.update({f"memory/{name}": array for name, array in engine.memory().items()})
+    arrays.update(world=simulation.world, gravity=simulation.gravity, ignored=simulation.ignored)
+    arrays.update(_geometry_arrays(simulation.geometries))
+    arrays.update({f"joints/{name}": array for name, array in simulation.mechanism.to_arrays().items()})
+    return arrays
+
+
+def _write(file, arrays, description):
+    for name, array in arrays.items():
+        file[name] = array
+    file.attrs["gravel_checkpoint"] = VERSION
+    file.attrs["description"] = json.dumps(description)
+
+
+def _read(file, threads, motions, laws):
+    """The simulation that an open file holds."""
     from gravel.simulation import Simulation
 
-    with _open(path) as file:
-        about = json.loads(file.attrs["description"])
-        scene = Scene(file["gravity"][:])
-        scene.bodies = Bodies()
-        scene.bodies.append({f.name: file[f"bodies/{f.name}"][:] for f in FIELDS})
-        scene.materials = [Material(**m) for m in about["materials"]]
-        scene.pairs = {tuple(pair): values for pair, values in about["pairs"]}
-        scene.ignored = file["ignored"][:]
-        scene.geometries = Geometries(_geometries(file["geometries"]))
-        solver = SOLVERS[about["solver"][0]](**about["solver"][1])
-        settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
-        simulation = Simulation(scene, solver=solver, threads=threads, bounds=file["world"][:], **settings)
-        simulation.mechanism.from_arrays({name: array[:] for name, array in file["joints"].items()}, about["joints"], laws or {})
-        simulation.engine.restore({name: array[:] for name, array in file["memory"].items()})
+    arrays, about = sound.arrays_of(file), json.loads(file.attrs["description"])
+    made = _geometries(arrays)
+    sound.check_bodies(arrays, about["count"], len(about["materials"]), made)
+    sound.check_memory(arrays, len(arrays["bodies/id"]))
+    sound.check_joints(arrays, about["joints"], arrays["bodies/id"], about["count"])
+    scene = Scene(arrays["gravity"])
+    scene.bodies = Bodies()
+    scene.bodies.append({f.name: arrays[f"bodies/{f.name}"] for f in FIELDS})
+    scene.materials = [Material(**m) for m in about["materials"]]
+    scene.pairs = {tuple(pair): values for pair, values in about["pairs"]}
+    scene.ignored = arrays["ignored"].astype(bool)
+    scene.geometries = Geometries(made)
+    solver = SOLVERS[about["solver"][0]](**about["solver"][1])
+    settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
+    simulation = Simulation(scene, solver=solver, threads=threads, bounds=arrays["world"], **settings)
+    of = lambda group: {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}  # noqa: E731
+    simulation.mechanism.from_arrays(of("joints/"), about["joints"], laws)
+    simulation.engine.restore(of("memory/"))
     simulation.views.end(about["count"])
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
     for body, kind, values, position, quaternion, since in about["motions"]:
-        simulation.motions[body] = _motion(body, kind, values, motions or {})
+        simulation.motions[body] = _motion(body, kind, values, motions)
         simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
     return simulation
 
@@ -113,18 +162,26 @@ def _plain(geometry, number):
     return {**values, "parts": np.array([number[id(part)] for part in geometry.parts], np.int64)}
 
 
-def _geometries(group):
+def _geometries(arrays):
     """The geometries that ``_geometry_arrays`` took apart."""
-    columns = {name: np.split(group[name][:], np.cumsum(rows[:])[:-1]) for name, rows in group["rows"].items() if len(rows)}
+    columns = {}
+    for f in dataclasses.fields(Geometry):
+        values, rows = arrays[f"geometries/{f.name}"], arrays[f"geometries/rows/{f.name}"]
+        sound.need((rows >= 0).all() and int(rows.sum()) == len(values), f"geometries/rows/{f.name} do not fit")
+        columns[f.name] = np.split(values, np.cumsum(rows)[:-1]) if len(rows) else []
+    sound.need(len(set(map(len, columns.values()))) == 1, "its geometries lack something")
     made = [Geometry(**dict(zip(columns, values))) for values in zip(*columns.values())]
-    for geometry in made:
+    for k, geometry in enumerate(made):
+        sound.check_geometry(geometry, k)
         geometry.radius, geometry.one_sided = float(geometry.radius[0]), bool(geometry.one_sided[0])
-        geometry.parts = tuple(made[k] for k in geometry.parts)
+        geometry.parts = tuple(made[part] for part in geometry.parts)
     return made
 
 
 def _description(simulation):
-    solver = next(name for name, kind in SOLVERS.items() if kind is type(simulation.solver))
+    solver = next((name for name, kind in SOLVERS.items() if kind is type(simulation.solver)), None)
+    if solver is None:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)} to be written to a file, not {simulation.solver!r}")
     settings = {**{name: getattr(simulation, name) for name in SETTINGS}, "joints": simulation.joint_mode}
     motions = []
     for body, motion in simulation.motions.items():
@@ -149,41 +206,59 @@ def _motion(body, kind, values, given):
     if kind in MOTIONS:
         return MOTIONS[kind](**values)
     if body not in given:
-        raise ValueError(f"the motion of body {body} was a Python function, which a file cannot hold; pass motions={{{body}: function}}")
+        raise MissingFunctionError(
+            f"the motion of body {body} was a Python function, which a file cannot hold; pass motions={{{body}: function}}"
+        )
     return given[body]
 
 
-def _open(path):
-    path = pathlib.Path(path)
+def _seal(path):
+    """Append the seal, and see the file to the disk."""
+    with open(path, "r+b") as file:
+        digest = _digest(file, os.path.getsize(path))
+        file.seek(0, os.SEEK_END)
+        file.write((SEAL + digest).ljust(SEAL_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _digest(file, length):
+    """SHA-256 of the first bytes of an open file, as text."""
+    digest = hashlib.sha256()
+    while length > 0:
+        piece = file.read(min(CHUNK, length))
+        if not piece:
+            break
+        digest.update(piece)
+        length -= len(piece)
+    return digest.hexdigest().encode()
+
+
+def _check_seal(path):
+    """Refuse what is not a whole checkpoint of this version."""
     if not path.exists():
         raise FileNotFoundError(f"there is no checkpoint {path}")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file, and not a checkpoint of gravel")
+    with open(path, "rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ValueError(f"{path} is not a checkpoint of gravel, or its beginning is damaged")
+        length = max(os.path.getsize(path) - SEAL_BYTES, 0)
+        file.seek(length)
+        seal = file.read().rstrip()
+        file.seek(0)
+        good = seal == SEAL + _digest(file, length)
+    version = _version(path) if good or not re.search(rb"sha256 [0-9a-f]{60}", seal) else None
+    if version not in (None, VERSION):  # some had no seal
+        raise ValueError(f"{path} has checkpoint version {version}, this gravel reads version {VERSION}")
+    if not good:
+        raise ValueError(f"{path} is truncated or damaged, or not a checkpoint of gravel: its checksum does not fit its content")
+
+
+def _version(path):
+    """The version that a file says it has, or None."""
     try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise ValueError(f"{path} is truncated or not a checkpoint: {error}") from None
-    reason = None
-    if "gravel_checkpoint" not in file.attrs:
-        reason = f"{path} is not a checkpoint of gravel"
-    elif file.attrs["gravel_checkpoint"] != VERSION:
-        reason = f"{path} has checkpoint version {file.attrs['gravel_checkpoint']}, this gravel reads version {VERSION}"
-    else:
-        try:
-            if file.attrs["checksum"] != _checksum(file):
-                reason = f"{path} is damaged: its checksum does not fit its content"
-        except (OSError, KeyError) as error:
-            reason = f"{path} is truncated: {error}"
-    if reason:
-        file.close()
-        raise ValueError(reason)
-    return file
-
-
-def _checksum(file):
-    """SHA-256 of the description and all arrays, in the order of their names."""
-    digest = hashlib.sha256(file.attrs["description"].encode())
-    names = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    for name in sorted(names):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(file[name][()]).tobytes())
-    return digest.hexdigest()
+        with h5py.File(path, "r") as file:
+            return int(file.attrs["gravel_checkpoint"])
+    except DAMAGE:
+        return None

@@ -8,6 +8,10 @@ geometry is written when a body first has it. The numbers in ``shape`` are named
 after every frame, so that what was written before a stop can be read.
 """
 
+import contextlib
+import ctypes
+import errno
+import math
 import os
 import pathlib
 import shutil
@@ -21,6 +25,12 @@ from gravel.rotations import rotate
 from gravel.shapes import PLANE
 from gravel.shapes.geometry import NONE
 from gravel.state import ANGULAR, LINEAR, MATERIAL, MOVABLE, SHAPE, STATUS
+
+try:
+    import resource
+except ImportError:  # no such limit on this system
+    resource = None  # type: ignore[assignment]
+allocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None) if os.name == "posix" else None
 
 POINT_DATA = {
     "id": ((), "i4"),
@@ -45,11 +55,19 @@ REPORT_FIELDS = (
 JOINT_FIELDS = ("slide", "slide_speed", "angle", "angle_speed", "force", "torque", "motor_force", "motor_torque", "violation", "broken")
 
 
-def check_writable(path):
-    """Refuse a path that a file cannot be written to, before any work is done."""
+def check_writable(path, suffix=""):
+    """Refuse a path that a file cannot be written to, before any work is done; returns it, of a symbolic link what it leads to.
+    ``suffix``: what is added to the name while the file is being written."""
     path = pathlib.Path(path)
+    longest = os.pathconf(path.parent, "PC_NAME_MAX") if hasattr(os, "pathconf") and path.parent.is_dir() else 255
+    if len(os.fsencode(path.name + suffix)) > longest:
+        raise OSError(f"output {path.name[:40]}... cannot be written: a name may have {longest - len(suffix)} bytes here")
+    if path.is_symlink():
+        path = pathlib.Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(f"output {path} is a folder; give the name of a file")
+    if path.exists() and not path.is_file():
+        raise OSError(f"output {path} is neither a new nor an ordinary file (a pipe or a device, perhaps); give the name of a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"output {path} cannot be written: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
@@ -64,6 +82,34 @@ def check_room(path, needed):
         raise OSError(f"output {path} cannot be written: its disk has only {free / 1e6:.1f} MB left of the {needed / 1e6:.1f} MB needed")
 
 
+class Reserve:
+    """Room on the disk that is ours before anything is written into it. HDF5 cannot go back when a write fails in the middle: the file
+    would be lost, and the process might end in a crash."""
+
+    KEEP_SIZE = 1  # of fallocate: blocks beyond the end of the file, which stays where it is
+
+    def __init__(self, path):
+        self.path, self.descriptor = path, os.open(path, os.O_WRONLY)
+
+    def ask(self, needed):
+        """Refuse with a sentence where so many bytes more cannot be had, be it for the disk, a quota or a limit of the process."""
+        size = os.fstat(self.descriptor).st_size
+        if resource is not None and 0 <= (most := resource.getrlimit(resource.RLIMIT_FSIZE)[0]) < size + needed:
+            raise OSError(f"output {self.path} cannot grow: this process may write files of {most / 1e6:.1f} MB at most")
+        if allocate is None:
+            return
+        ctypes.set_errno(0)
+        if allocate(self.descriptor, self.KEEP_SIZE, ctypes.c_long(size), ctypes.c_long(needed)) != 0:
+            number = ctypes.get_errno()
+            if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+                raise OSError(number, f"output {self.path} cannot be written: {os.strerror(number)}, {needed / 1e6:.1f} MB were asked for")
+
+    def give_back(self):
+        """What was not used goes back."""
+        os.ftruncate(self.descriptor, os.fstat(self.descriptor).st_size)
+        os.close(self.descriptor)
+
+
 class ResultWriter:
     """Writes frames of a simulation; use it with ``with``."""
 
@@ -73,7 +119,8 @@ class ResultWriter:
         self.written = 0  # geometries that are
         self.simulation = simulation
         self._check_room()
-        self.file = h5py.File(path, "w")
+        self.file = h5py.File(self.path, "w")
+        self.reserve = Reserve(self.path)
         root = self.file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0], "i8")
         root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", len("PolyData")))
@@ -137,7 +184,9 @@ class ResultWriter:
                 vertices, triangles = surface_of(geometry)
                 self.surfaces[number] = kind_of(geometry), vertices.astype("f4"), triangles.astype("i4")
         new = sum(GEOMETRY_BYTES + vertices.nbytes + triangles.nbytes for _, vertices, triangles in self.surfaces.values())
-        check_room(self.path, SPARE_BYTES + FRAME_BYTES * len(self.simulation.engine.ids()) + new)
+        needed = SPARE_BYTES + FRAME_BYTES * len(self.simulation.engine.ids()) + new
+        check_room(self.path, needed)
+        return needed
 
     def _write_geometries(self):
         for number, (kind, vertices, triangles) in self.surfaces.items():
@@ -155,7 +204,7 @@ class ResultWriter:
         """The present state becomes one more frame."""
         root, steps = self.root, self.root["Steps"]
         bodies = self.simulation.views.present("id", "position", "quaternion", "velocity", "extent", "tag", "geometry")
-        self._check_room()
+        self.reserve.ask(self._check_room())
         self._write_geometries()
         self._write_planes(bodies)
         shown = bodies["tag"][:, SHAPE] != PLANE
@@ -220,15 +269,46 @@ class ResultWriter:
         self.file.flush()
 
     def close(self):
-        if self.file:
+        if not self.file:
+            return
+        try:
+            self.reserve.ask(SPARE_BYTES)
             self._flush_reports()
+        finally:
             self.file.close()
+            self.reserve.give_back()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.close()
+
+
+# --- reading
+DAMAGE = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, OSError, RuntimeError, MemoryError)  # raised by h5py
+PACKED = 100  # bytes of an array for each byte of its file, at most; a size that is damaged would fill the memory
+
+
+@contextlib.contextmanager
+def _reading(path):
+    """What goes wrong inside is the fault of the file."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise ValueError(f"{path} cannot be read as a result of gravel: {' '.join(str(error).split())}") from None
+
+
+def stored(group, name):
+    """A dataset of numbers in a group, if it is kept in the file itself (links lead to any file of the machine) and has room there."""
+    data = group[name]
+    if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "fiub":
+        raise ValueError(f"{name} holds no numbers")
+    if data.file.filename != group.file.filename or data.external or data.is_virtual:
+        raise ValueError(f"{name} is kept in another file")
+    if math.prod(data.shape) * data.dtype.itemsize > PACKED * group.file.id.get_filesize():
+        raise ValueError(f"{name} is said to have the shape {data.shape}, for which its file is too small")
+    return data
 
 
 def open_result(path):
@@ -238,15 +318,19 @@ def open_result(path):
         raise FileNotFoundError(f"there is no result file {path}")
     try:
         file = h5py.File(path, "r")
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         raise ValueError(f"{path} is not a result file of gravel: {error}") from None
-    if "VTKHDF" not in file or "gravel" not in file:
+    try:
+        with _reading(path):
+            ours = "VTKHDF" in file and "gravel" in file
+            version = int(file["gravel"].attrs.get("version", 1)) if ours else 0
+        if not ours:
+            raise ValueError(f"{path} is not a result file of gravel: it has no group VTKHDF or gravel")
+        if version != VERSION:
+            raise ValueError(f"{path} has result version {version}, this gravel reads version {VERSION}")
+    except ValueError:
         file.close()
-        raise ValueError(f"{path} is not a result file of gravel: it has no group VTKHDF or gravel")
-    version = int(file["gravel"].attrs.get("version", 1))
-    if version != VERSION:
-        file.close()
-        raise ValueError(f"{path} has result version {version}, this gravel reads version {VERSION}")
+        raise
     return file
 
 
@@ -256,35 +340,81 @@ def read_frame(path, frame=-1):
     "geometries": number -> {"vertices", "triangles"} of those that bodies of the frame have.
     """
     with open_result(path) as file:
-        root = file["VTKHDF"]
-        steps = root["Steps"]
-        count = int(steps.attrs["NSteps"])
+        with _reading(path):
+            count = int(file["VTKHDF/Steps"].attrs["NSteps"])
         if not -count <= frame < count:
             raise ValueError(f"frame must be from {-count} to {count - 1} for {path}, not {frame}")
-        frame %= count
-        first, n = int(steps["PointOffsets"][frame]), int(root["NumberOfPoints"][steps["PartOffsets"][frame]])
-        data = {name: root["PointData"][name][first : first + n] for name in POINT_DATA}
-        counts = file["gravel/plane_count"][: frame + 1]
-        own = slice(int(counts[:-1].sum()), int(counts.sum()))
-        planes = {name: file["gravel"][name][own] for name in ("plane_position", "plane_normal")}
-        position = root["Points"][first : first + n]
-        geometries = {int(k): _surface(file[f"gravel/geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE}
-        return {"time": float(steps["Values"][frame]), "position": position, **data, **planes, "geometries": geometries}
+        with _reading(path):
+            return _frame(file, frame % count)
+
+
+def _frame(file, frame):
+    root, own = file["VTKHDF"], file["gravel"]
+    steps = root["Steps"]
+    first, part = (int(stored(steps, name)[frame]) for name in ("PointOffsets", "PartOffsets"))
+    bodies = slice(first, first + int(stored(root, "NumberOfPoints")[part]))
+    position = _rows(root, "Points", bodies, (3,), "f4")
+    data = {name: _rows(root["PointData"], name, bodies, shape, dtype) for name, (shape, dtype) in POINT_DATA.items()}
+    if len(position) and not (data["shape"].min() >= 0 and data["shape"].max() < len(SHAPES) and data["geometry"].min() >= NONE):
+        raise ValueError("shape or geometry of a body is a number that there is not")
+    counts = _rows(own, "plane_count", slice(0, frame + 1), (), "i8")
+    planes = slice(int(counts[:-1].sum()), int(counts.sum()))
+    return {
+        "time": float(_rows(steps, "Values", slice(frame, frame + 1), (), "f8")[0]),
+        "position": position,
+        **data,
+        **{name: _rows(own, name, planes, (3,), "f8") for name in ("plane_position", "plane_normal")},
+        "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},
+    }
+
+
+def _rows(group, name, rows, shape, dtype):
+    """Some rows of an array, if they are there and finite; ``shape``: of one row."""
+    data = stored(group, name)
+    if data.ndim != 1 + len(shape) or data.shape[1:] != shape or data.dtype.kind != np.dtype(dtype).kind:
+        raise ValueError(f"{name} holds {data.dtype} of the shape {data.shape}")
+    if not 0 <= rows.start <= rows.stop <= len(data):
+        raise ValueError(f"{name} has {len(data)} rows, of which {rows.start} to {rows.stop} are asked for")
+    values = data[rows]
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} holds what is not finite")
+    return values
+
+
+def _all_rows(group, name, shape, dtype):
+    return _rows(group, name, slice(0, len(stored(group, name))), shape, dtype)
 
 
 def _surface(group):
-    return {name: group[name][:] for name in ("vertices", "triangles")}
+    vertices, triangles = _all_rows(group, "vertices", (3,), "f4"), _all_rows(group, "triangles", (3,), "i4")
+    if len(triangles) and not (triangles.min() >= 0 and triangles.max() < len(vertices)):
+        raise ValueError("triangles go beyond their vertices")
+    return {"vertices": vertices, "triangles": triangles}
 
 
 def read_joints(path):
     """The joints' table of all frames: arrays (frames, joints) or (frames, joints, 3) by name, with ``time`` and ``names``."""
-    with open_result(path) as file:
-        group = file["gravel/joints"]
-        values = {name: group[name][:] for name in JOINT_FIELDS}
-        return {"time": file["VTKHDF/Steps/Values"][:], "names": list(group.attrs.get("names", [])), **values}
+    with open_result(path) as file, _reading(path):
+        group, time = file["gravel/joints"], _all_rows(file["VTKHDF/Steps"], "Values", (), "f8")
+        names = list(group.attrs.get("names", []))
+        size = (len(time), len(names)) if names else (0, 0)
+        return {"time": time, "names": names, **{name: _joint_field(group, name, size) for name in JOINT_FIELDS}}
+
+
+def _joint_field(group, name, size):
+    data = stored(group, name)
+    if data.shape != size + ((3,) if name in ("force", "torque") else ()) or data.dtype.kind != "f":
+        raise ValueError(f"{name} of {size[1]} joints in {size[0]} frames holds {data.dtype} of the shape {data.shape}")
+    values = data[:]
+    if np.isinf(values).any():  # NaN is what a joint does not have
+        raise ValueError(f"{name} of the joints holds what is infinite")
+    return values
 
 
 def read_reports(path):
     """The step reports of a run as arrays by name."""
-    with open_result(path) as file:
-        return {name: file["gravel"][name][:] for name in REPORT_FIELDS}
+    with open_result(path) as file, _reading(path):
+        reports = {name: _all_rows(file["gravel"], name, (), "f8") for name in REPORT_FIELDS}
+        if len({len(values) for values in reports.values()}) > 1:
+            raise ValueError("the reports of its steps have different lengths")
+        return reports

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
+from gravel.errors import MissingFunctionError
 from gravel.joints import anchoring
 from gravel.joints.drives import MOTORS, ForceMotor, Moment, NoNumber, PositionMotor, SpeedMotor, SpringLaw
 from gravel.joints.kinds import ANGLE, KINDS, Joint
@@ -237,7 +238,7 @@ class Mechanism:
             taken = sum(self.row_values["owner"][r] == joint and isinstance(law, kind) for r, law in self.functions.items())
             if len(fitting) <= taken:
                 words = f"{names[joint]} had a {kind.__name__} with a Python function, which a file cannot hold"
-                raise ValueError(
+                raise MissingFunctionError(
                     f"{words}; pass laws={{{joint}: {kind.__name__}(...)}}, not {laws_given!r} (several as a tuple, in their order)"
                 )
             self.functions[row] = fitting[taken]

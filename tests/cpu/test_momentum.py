@@ -115,16 +115,38 @@ def test_sweeps_end_when_nothing_changes_any_more():
 
 
 def test_the_pace_follows_nesterov_up_to_its_cap_and_starts_anew_uphill():
-    age, betas = 1.0, []
+    age, betas, first, share = 1.0, [], 0.0, 1.0
     for _ in range(50):
-        age, beta = pace(age, -1.0, 0.9)
+        age, beta, first, share = pace(age, -1.0, 0.9, 1.0, first, share, 5.0)
         betas.append(beta)
     t = [1.0]
     for _ in range(50):
         t.append((1 + math.sqrt(1 + 4 * t[-1] ** 2)) / 2)
     assert betas == pytest.approx([min((a - 1) / b, 0.9) for a, b in zip(t, t[1:])])
     assert betas[0] == 0.0 and betas[-1] == 0.9
-    assert pace(age, 1e-30, 0.9) == pace(1.0, 0.0, 0.9)
+    assert (first, share) == (1.0, 1.0)
+    assert pace(age, 1e-30, 0.9, 1.0, first, share, 5.0) == pace(1.0, 0.0, 0.9, 1.0, first, share, 5.0)
+
+
+def test_sweeps_that_swing_up_get_less_momentum():
+    age, beta, first, share = pace(50.0, -1.0, 0.9, 0.1, 0.0, 1.0, 5.0)
+    assert (beta, first, share) == (0.9, 0.1, 1.0)
+    assert pace(age, -1.0, 0.9, 0.49, first, share, 5.0)[1:] == (0.9, 0.1, 1.0)  # not yet
+    age, beta, first, share = pace(age, -1.0, 0.9, 0.51, first, share, 5.0)
+    assert (beta, first, share) == (0.0, 0.1, 0.25)
+    assert pace(50.0, -1.0, 0.9, 0.4, first, share, 5.0)[1] == pytest.approx(0.225)
+
+
+@pytest.mark.parametrize("n", [40, 125])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_bodies_that_touch_very_many_others_are_solved_no_worse_than_by_plain_sweeps(n, precision):
+    """So many balls in one place: each sweep turns some of their motions round, which much momentum would make grow without end."""
+    scene = gv.Scene(gravity=(0, 0, 0))
+    scene.add_bodies(gv.Sphere(0.1), np.zeros((n, 3)))
+    sim = gv.Simulation(scene, 1 / 500, precision=precision)
+    for iterations in (50, 300):
+        plain, quick = (gv.GaussSeidel(iterations=iterations, momentum=m).run(sim.next_problem(False)) for m in (0.0, 0.9))
+        assert quick.residual < 1.5 * plain.residual
 
 
 def test_strong_friction_bears_less_momentum_in_coulomb_mode():

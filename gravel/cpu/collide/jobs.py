@@ -321,6 +321,8 @@ def gather_tile(tile, pairs, pair_capacity, arranged, margin, step, capacity, jo
             near = margin_of(margin, a, b, reach, extent, tag)
             if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
                 dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
+                if dx == 0.0 and dy == 0.0 and dz == 0.0:
+                    dx, dy, dz = geometry.parted(identity[a], identity[b])
                 nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
                 if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
                     c = add_contact(contacts, c, a, b, 0, nx, ny, nz, x, y, z, gap)

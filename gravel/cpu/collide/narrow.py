@@ -133,6 +133,8 @@ def make_narrow_phase(pair_contacts, make_work, rows):
                 radius_a, radius_b = reach[a, 3] - extent[a, 3], reach[b, 3] - extent[b, 3]
                 near = margin_of(margin, a, b, reach, extent, tag)
                 if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their place
+                    if dx == 0.0 and dy == 0.0 and dz == 0.0:
+                        dx, dy, dz = geometry.parted(identity[a], identity[b])
                     nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
                     if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
                         if c < end:

@@ -24,6 +24,18 @@ def write_contact(out, feature, k, name, nx, ny, nz, x, y, z, gap):
 
 
 @njit(nogil=True, error_model="numpy")
+def parted(i, j):
+    """A tiny vector between two balls in one place, by their ids. Were it the same for all, many of them would line up, each pushed by
+    the last, and those at the ends fly off."""
+    turn, x, y, z = 2.399963229728653, 0.0, 0.0, 0.0  # the golden angle: ids that follow each other point far apart
+    for sign, k in ((-1.0, i), (1.0, j)):
+        height = 2.0 * ((0.6180339887498949 * (k + 0.5)) % 1.0) - 1.0
+        across = math.sqrt(1.0 - height * height)
+        x, y, z = x + sign * across * math.cos(turn * k), y + sign * across * math.sin(turn * k), z + sign * height
+    return 1e-12 * x, 1e-12 * y, 1e-12 * z
+
+
+@njit(nogil=True, error_model="numpy")
 def between_spheres(radius_a, radius_b, dx, dy, dz):
     """The row of two spheres, as a tuple: they are too many to go by way of ``out``."""
     distance = math.sqrt(dx * dx + dy * dy + dz * dz)

@@ -24,6 +24,7 @@ class Traits(NamedTuple):
     turned: bool  # there are shapes that look different when turned
     shared: bool  # some shapes have a geometry
     mixed: bool  # sizes differ so much that the grid's cells would serve few
+    smallest: float  # bounding radius of the bodies that can move, m
 
     @property
     def family(self):
@@ -56,7 +57,8 @@ def traits_of(bodies):
     count = np.zeros(BINS, np.int64)
     kinds, movers, balls, some_balls, shared = survey(bodies.tag, bodies.extent, bodies.inverse_mass, bodies.geometry, count)
     kinds, movers = (frozenset(k for k in range(PLANE + 1) if bits >> k & 1) for bits in (kinds, movers))
-    return Traits(kinds, movers, balls, some_balls, not kinds <= {SPHERE, PLANE}, shared, _are_mixed(count))
+    smallest = float(bodies.extent[bodies.tag[:, STATUS] == MOVABLE, 3].min(initial=np.inf))
+    return Traits(kinds, movers, balls, some_balls, not kinds <= {SPHERE, PLANE}, shared, _are_mixed(count), smallest)
 
 
 def _are_mixed(count):

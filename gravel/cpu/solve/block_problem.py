@@ -13,7 +13,6 @@ from gravel.cpu.joints.block import JointBlock
 from gravel.cpu.joints.rows import NO_ROWS
 from gravel.cpu.solve import blocks as kernels
 from gravel.cpu.solve.blocks import (
-    AGE,
     BETA,
     CAP,
     CHANGE,
@@ -30,7 +29,7 @@ from gravel.cpu.solve.blocks import (
 from gravel.cpu.solve.cones import Cones, ConeVectors
 from gravel.cpu.threads import Kernel
 from gravel.engine import ALONE
-from gravel.formulas.momentum import share_of_cap
+from gravel.formulas.momentum import WILD, share_of_cap
 
 kernel = functools.cache(kernels.make_kernel)
 NO_JOINTS = JointBlock(NO_ROWS)
@@ -48,7 +47,9 @@ class BlockProblem(ConeVectors):
         self.kinds = kinds
         self.real = blocks.rows.dtype
         self.worst, self.total, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
-        self.momentum = np.zeros(6)
+        hubs = sum(int(start[-1] - start[-2]) for start in (blocks.ball_start, blocks.wide_start) if len(start) > 1)
+        self.wild = WILD if hubs else math.inf
+        self.momentum = kernels.fresh_momentum(self.wild)
 
     def run(self, job, values, passes=1):
         if not self.number and job != kernels.SWEEP:
@@ -64,17 +65,18 @@ class BlockProblem(ConeVectors):
             if self.joints.count:
                 self.joints.begin(self.unknowns.velocity)
             self.begun = True
+        self.solved = False
         self.calm()
 
     def calm(self):
         """The next sweep starts without momentum."""
-        now, self.momentum[:] = self.unknowns, 0.0
-        self.momentum[AGE] = 1.0
+        now, self.momentum = self.unknowns, kernels.fresh_momentum(self.wild)
         now.last_impulse[:], now.last_torque[:], now.last_velocity[:] = now.impulse, now.torque, now.velocity
         self.joints.calm()
 
     def sweep(self, passes, cap, enough):
-        """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, one pass does it."""
+        """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, one pass does it, and there is
+        nothing for a second: then this returns 0."""
         self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.scalars.friction) * cap, enough
         if self.joints.count + self.number == 0 and self.share.alone:
             return min(passes, 1)  # nothing to solve
@@ -82,7 +84,10 @@ class BlockProblem(ConeVectors):
             return int(self.run(kernels.SWEEP, self.nothing, passes))
         velocity, momentum = self.unknowns.velocity, self.momentum
         if self.number == 0 and self.joints.system is not None and self.share.alone:
+            if self.solved:
+                return 0
             self.joints.sweep(velocity, refines=True)
+            self.solved = True
             return min(passes, 1)
         done = 0
         while done < passes:

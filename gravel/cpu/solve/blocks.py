@@ -52,7 +52,7 @@ STRETCH = 1 << 15  # numbers of velocities that a thread takes at a time
 AHEAD = u64(2)  # how many blocks before its turn the memory is asked for one: 13 ns per contact and sweep become 10
 
 SWEEP, APPLY, GRADIENT, MEASURE = "sweep", "apply", "gradient", "measure"
-AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE = range(6)  # what a sweep knows of the last one
+AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD = range(9)  # what a sweep knows of the last one
 
 
 class Blocks(NamedTuple):
@@ -335,6 +335,20 @@ def carry_chunk(chunk, velocity, last, beta):
 next_pace = njit(**INNER)(pace)
 
 
+@njit(**INNER)
+def set_pace(momentum):
+    """How far the next sweep is carried on."""
+    known = momentum[CHANGE], momentum[FIRST], momentum[SHARE], momentum[WILD]
+    momentum[AGE], momentum[BETA], momentum[FIRST], momentum[SHARE] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP], *known)
+
+
+def fresh_momentum(wild=math.inf):
+    """Of the first sweep."""
+    momentum = np.zeros(9)
+    momentum[AGE], momentum[SHARE], momentum[WILD] = 1.0, 1.0, wild
+    return momentum
+
+
 # What ``run`` refers to; each kernel has its own. They are no variables of an enclosing function: the cache would take two processes'
 # compiled functions for different ones, and miss.
 ball_tile = wide_tile = None
@@ -350,7 +364,7 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
     done = 0
     while done < passes:
         if SWEEP_HERE:
-            momentum[AGE], momentum[BETA] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP])
+            set_pace(momentum)
             beta = real(momentum[BETA])
             for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
                 carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
@@ -382,7 +396,7 @@ def make_kernel(job, balls=True, wide=False, rolling=False, parallel=True):
     """The kernel ``run(blocks, unknowns, values, scalars, worst, total, momentum, passes)`` for one job.
 
     SWEEP     Gauss-Seidel passes: every contact at once takes the impulse that is best for it alone. Each starts from the last
-              one's impulses, carried on by ``momentum`` ([age, uphill, cap, enough, beta, change], see ``gravel.formulas``); they end
+              one's impulses, carried on by ``momentum`` (AGE to WILD, see ``gravel.formulas``); they end
               early when no contact's velocity changes by more than ``enough``. Returns how many were made.
     APPLY     velocities change by M^-1 D ``values`` (a body's rows are summed one colour after the other)
     GRADIENT  ``values`` := D^T v + b of each contact

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 from numba import njit
 
-from gravel.cpu.solve.blocks import AGE, BETA, CAP, CHANGE, ENOUGH, UPHILL, WIDTH, next_pace
+from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, UPHILL, WIDTH, fresh_momentum, set_pace
 from gravel.cpu.solve.cones import Cones, ConeVectors, project
 from gravel.engine import ALONE, Share
 from gravel.formulas.momentum import share_of_cap
@@ -19,7 +19,7 @@ def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last
     """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block. Momentum as in ``blocks``."""
     done = 0
     while done < passes:
-        momentum[AGE], momentum[BETA] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP])
+        set_pace(momentum)
         before = r.copy()
         r += momentum[BETA] * (r - last)
         last[:] = before
@@ -79,8 +79,7 @@ class MatrixProblem(ConeVectors):
         self.calm()
 
     def calm(self):
-        self.last, self.momentum = self.r.copy(), np.zeros(6)
-        self.momentum[AGE] = 1.0
+        self.last, self.momentum = self.r.copy(), fresh_momentum()
 
     def sweep(self, passes, cap, enough):
         share = share_of_cap(self.coulomb, float(self.mu.max(initial=0.0)))

@@ -1,0 +1,143 @@
+"""Whether the arrays of a checkpoint can be what gravel wrote: names, types, lengths, and every number that is an index.
+
+The kernels trust their indices; a file that was changed on purpose must not lead them outside their arrays. Everything here raises a
+``ValueError`` with a few words, to which ``checkpoint`` adds the name of the file.
+"""
+
+import h5py
+import numpy as np
+
+from gravel.joints.kinds import TURN_Z
+from gravel.joints.rows import ANCHOR_FIELDS, ROW_FIELDS, SPRING_FUNCTION
+from gravel.shapes import COMPOUND, HULL, MESH, PLANE
+from gravel.shapes.geometry import LEAF, NONE
+from gravel.state import FIELDS, GROUP, IMMOVABLE, MATERIAL, MOVABLE, SHAPE, STATUS
+
+MEMORY = ("a", "b", "feature", "impulse", "number", "torque")
+
+
+def need(condition, words):
+    if not condition:
+        raise ValueError(words)
+
+
+def arrays_of(group, prefix=""):
+    """Name -> array of all data below a group. Only what stands in the file itself: links may lead to any file of the machine."""
+    arrays = {}
+    for name in group:
+        need(isinstance(group.get(name, getlink=True), h5py.HardLink), f"{prefix}{name} is a link to somewhere else")
+        item = group[name]
+        if isinstance(item, h5py.Group):
+            arrays.update(arrays_of(item, f"{prefix}{name}/"))
+        else:
+            need(isinstance(item, h5py.Dataset) and not item.external and not item.is_virtual, f"{prefix}{name} is not kept in the file")
+            need(item.dtype.kind in "fiub" and item.dtype.isnative, f"{prefix}{name} holds {item.dtype}")
+            arrays[f"{prefix}{name}"] = item[()]
+    return arrays
+
+
+def check_bodies(arrays, count, materials, geometries):
+    """The fields of the bodies, of which ids below ``count`` were given."""
+    n = len(arrays["bodies/position"])
+    for field in FIELDS:
+        array = arrays[f"bodies/{field.name}"]
+        need(array.shape == (n, *field.shape), f"bodies/{field.name} has the shape {array.shape}")
+        need(array.dtype.kind == ("f" if field.dtype == "real" else np.dtype(field.dtype).kind), f"bodies/{field.name} holds {array.dtype}")
+        finite = field.name != "extent" and array.dtype.kind == "f"  # a plane has no end
+        need(not np.isnan(array).any() and (not finite or np.isfinite(array).all()), f"bodies/{field.name} holds what is not finite")
+    tag, geometry, identity = (arrays[f"bodies/{name}"] for name in ("tag", "geometry", "id"))
+    need(len(np.unique(identity)) == n, "bodies/id holds a number twice")
+    within("bodies/id", identity, 0, count)
+    within("shapes of bodies", tag[:, SHAPE], 0, PLANE + 1)
+    within("materials of bodies", tag[:, MATERIAL], 0, materials)
+    within("groups of bodies", tag[:, GROUP], 0, len(arrays["ignored"]))
+    need(np.isin(tag[:, STATUS], (IMMOVABLE, MOVABLE)).all(), "bodies/tag holds an unknown status")
+    within("bodies/geometry", geometry, NONE, len(geometries))
+    shaped = np.isin(tag[:, SHAPE], (HULL, COMPOUND, MESH))
+    need((geometry[shaped] != NONE).all(), "a body has no geometry")
+    kinds = np.array([kind_of(g) for g in geometries] or [0])
+    need((kinds[geometry[shaped]] == tag[shaped, SHAPE]).all(), "a body has the geometry of another shape")
+    need(np.allclose(np.einsum("ni,ni->n", *[arrays["bodies/quaternion"]] * 2), 1.0, atol=1e-6), "bodies/quaternion is not of length one")
+    need((arrays["bodies/inverse_mass"] >= 0).all(), "bodies/inverse_mass is negative")
+    need(arrays["gravity"].shape == (3,) and np.isfinite(arrays["gravity"]).all(), "gravity is not three finite numbers")
+    need(arrays["ignored"].ndim == 2 and len(set(arrays["ignored"].shape)) == 1, "ignored is not square")
+
+
+def check_memory(arrays, bodies):
+    """The contacts of the last step, by body."""
+    memory = {name: arrays[f"memory/{name}"] for name in MEMORY}
+    total = len(memory["a"])
+    need(memory["number"].shape == (bodies,), "memory/number does not fit the bodies")
+    need((memory["number"] >= 0).all() and int(memory["number"].sum()) == total, "memory/number does not fit the contacts")
+    for name in ("b", "feature", "impulse"):
+        need(len(memory[name]) == total, f"memory/{name} has another length than memory/a")
+    need(len(memory["torque"]) in (0, total), "memory/torque has another length than memory/a")
+    for name in ("impulse", "torque"):
+        need(memory[name].shape[1:] == (3,) and np.isfinite(memory[name]).all(), f"memory/{name} holds what is not finite")
+
+
+def check_geometry(g, k):
+    """The indices within geometry number k, whose parts are numbers still."""
+    vertices, triangles, faces = len(g.vertices), len(g.triangles), len(g.face_normals)
+    where = f"geometry {k}"
+    for name in ("vertices", "face_normals", "triangles", "adjacent", "normals", "child_size", "child_position"):
+        need(getattr(g, name).shape[1:] == (3,), f"{where}: {name} are not triples")
+    for name in ("half", "vertices", "face_normals", "normals", "child_size", "child_radius", "child_position", "child_quaternion"):
+        need(np.isfinite(getattr(g, name)).all(), f"{where}: {name} hold what is not finite")
+    need(g.half.shape == (3,) and g.child_quaternion.shape[1:] == (4,) and g.boxes.shape[1:] == (6,), f"{where}: shapes of arrays")
+    within(f"{where}: neighbours", g.neighbours, 0, vertices)
+    within(f"{where}: corners", g.face_corners, 0, vertices)
+    within(f"{where}: triangles", g.triangles, 0, vertices)
+    within(f"{where}: adjacent triangles", g.adjacent, NONE, triangles)
+    check_starts(f"{where}: neighbours", g.neighbour_start, vertices, len(g.neighbours))
+    check_starts(f"{where}: faces", g.face_start, faces, len(g.face_corners))
+    leaves = 1
+    while leaves * LEAF < triangles:
+        leaves *= 2
+    need(len(g.boxes) == (2 * leaves - 1 if triangles else 0), f"{where}: its tree does not fit its triangles")
+    need(len(g.adjacent) == len(g.normals) == triangles, f"{where}: its triangles lack neighbours or normals")
+    children = {len(getattr(g, f"child_{name}")) for name in ("kind", "size", "radius", "position", "quaternion", "geometry")}
+    need(len(children) == 1, f"{where}: its children lack something")
+    within(f"{where}: kinds of children", g.child_kind, 0, COMPOUND)
+    within(f"{where}: geometries of children", g.child_geometry, NONE, len(g.parts))
+    need((g.child_geometry[g.child_kind == HULL] != NONE).all(), f"{where}: a child has no geometry")
+    within(f"{where}: parts", np.asarray(g.parts, np.int64), 0, k)  # parts come before what they are parts of
+
+
+def check_starts(words, start, rows, end):
+    need(len(start) in (0, rows) and (len(start) > 0 or end == 0), f"{words} do not fit")
+    within(words, start, 0, end + 1)
+    need((np.diff(start) >= 0).all(), f"{words} are not in order")
+
+
+def kind_of(geometry):
+    return COMPOUND if len(geometry.child_kind) else MESH if len(geometry.triangles) else HULL
+
+
+def check_joints(arrays, names, identity, ids):
+    """Joints between the bodies with these ids, of which ``ids`` were ever given; their rows and coordinates."""
+    joints = {name.removeprefix("joints/"): array for name, array in arrays.items() if name.startswith("joints/")}
+    lengths = {len(joints[f"joint_{name}"]) for name in ANCHOR_FIELDS} | {len(names)}
+    rows = {len(joints[f"row_{name}"]) for name in ROW_FIELDS}
+    need(len(lengths) == 1 and len(rows) == 1, "its joints lack something")
+    count, rows = lengths.pop(), rows.pop()
+    for name in ("joint_body_a", "joint_body_b"):
+        gone = joints["joint_broken"] != 0
+        need((gone | np.isin(joints[name], identity) | (joints[name] == -1)).all(), f"{name} names a body that is not there")
+    for name in ("row_joint", "row_owner"):
+        within(name, joints[name], 0, count)
+    within("row_joint_2", joints["row_joint_2"], -1, count)
+    within("row_gauge", joints["row_gauge"], 0, TURN_Z + 1)
+    within("row_gauge_2", joints["row_gauge_2"], 0, TURN_Z + 1)
+    within("row_role", joints["row_role"], 0, SPRING_FUNCTION + 1)
+    within("functions", joints["functions"], 0, rows)
+    need(joints["coordinates"].shape[1:] == (4,) and joints["apart"].shape[1:] == (3,), "coordinates or pairs apart have another shape")
+    within("coordinates", joints["coordinates"][:, 0], 0, max(count, 1))
+    within("coordinates", joints["coordinates"][:, 1], 0, TURN_Z + 1)
+    within("pairs apart", joints["apart"][:, :2], 0, ids)
+    within("pairs apart", joints["apart"][:, 2], -1, count)
+
+
+def within(words, numbers, low, high):
+    """Whether whole numbers are from ``low`` to below ``high``."""
+    need(numbers.size == 0 or (numbers.min() >= low and numbers.max() < high), f"{words} go beyond what there is")
