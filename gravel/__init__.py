@@ -43,7 +43,7 @@ from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 __all__ = [
     "APGD",

@@ -150,14 +150,15 @@ def finish(scene, simulation, setup, report, output, with_picture, until):
 @click.option("--dt", type=float, default=1e-3, show_default=True, help="Step in s.")
 @click.option("--output", "-o", help="Result file (default: FILE's name with .vtkhdf, in this folder).")
 @click.option("--picture/--no-picture", default=True, help="Whether to leave a PNG of the last frame beside the result.")
-def robot(file, base, hold, damping, duration, dt, output, picture):
+@click.option("--outside-files", is_flag=True, help="Take meshes and includes from anywhere, not only from the robot's folder and package.")
+def robot(file, base, hold, damping, duration, dt, output, picture, outside_files):
     """Read a robot from a URDF FILE, or from MJCF (.xml), put it on a floor and let it go.
 
     Prints its links and joints, and what was simplified or left out."""
     from gravel.robot_trial import describe, on_a_floor
 
     damping = 0.05 * hold if hold and damping is None else damping or 0.0
-    scene, made = on_a_floor(file, base, hold, damping)
+    scene, made = on_a_floor(file, base, hold, damping, outside_files)
     for line in describe(scene, made):
         click.echo(line)
     if duration <= 0:

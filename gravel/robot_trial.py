@@ -14,11 +14,15 @@ from gravel.shapes import PLANE, Plane
 CLEARANCE = 1e-3  # m between the lowest point and the floor, at the start
 
 
-def on_a_floor(path, base="floating", stiffness=None, damping=0.0):
+def on_a_floor(path, base="floating", stiffness=None, damping=0.0, outside_files=False):
     """(scene, robot): the robot of a URDF file, or of an MJCF file (.xml), just above a floor, unless the file has one of its own or its
-    base is fixed. ``stiffness``: servos on all hinges and slides that keep them where they start."""
-    is_urdf = pathlib.Path(path).suffix != ".xml"
-    load = (lambda scene, **options: load_urdf(scene, path, base=base, **options)) if is_urdf else (lambda s, **o: load_mjcf(s, path, **o))
+    base is fixed. ``stiffness``: servos on all hinges and slides that keep them where they start. ``outside_files``: see ``load_urdf``."""
+
+    def load(scene, **options):
+        if pathlib.Path(path).suffix == ".xml":
+            return load_mjcf(scene, path, outside_files=outside_files, **options)
+        return load_urdf(scene, path, base=base, outside_files=outside_files, **options)
+
     trial = Scene()
     robot = load(trial)
     options = {} if stiffness is None else {"motors": _servos(trial, robot, stiffness, damping)}

@@ -426,15 +426,17 @@ class Simulation:
         half = np.where(extent[:, :3] > 0.0, extent[:, :3], np.inf).min(axis=1)
         shaped = solid & (geometry != NONE)
         half[shaped] = extent[shaped, 0] * np.array([g.half.min() for g in self.geometries] or [0.0])[geometry[shaped]]
-        for row in np.flatnonzero(solid & (way > half)):
-            apart = np.linalg.norm(position[meshes] - position[row], axis=1) - extent[meshes, 3] - extent[row, 3] - way[row]
-            if (apart < 0.0).any():
-                body, mesh = (int(ids[k]) for ids, k in ((engine.ids(), row), (engine.ids()[meshes], np.argmin(apart))))
+        fast = solid & (way > half)
+        for mesh in np.flatnonzero(meshes) if fast.any() else ():
+            apart = np.linalg.norm(position - position[mesh], axis=1) - extent[mesh, 3] - extent[:, 3] - way
+            if (fast & (apart < 0.0)).any():
+                row = int(np.argmax(np.where(fast & (apart < 0.0), way / half, 0.0)))
+                body, other = engine.ids()[[row, mesh]].tolist()
                 self._warned_of_speed = True
                 warnings.warn(
-                    f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the mesh "
-                    f"of body {mesh}: from such a speed on, solids other than balls may pass through edges of meshes; dt below "
-                    f"{self.dt * half[row] / way[row]:.2g} s keeps them out",
+                    f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the "
+                    f"mesh of body {other}: from such a speed on, solids other than balls may pass through edges of meshes; dt below "
+                    f"{self.dt * half[row] / way[row]:.2g} s avoids that",
                     stacklevel=4,
                 )
                 return

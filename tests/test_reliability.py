@@ -206,7 +206,7 @@ def test_warnings_that_are_errors_come_after_a_step_that_counts():
 def test_bodies_in_one_place_part_no_faster_than_the_recovery_speed(shape, n, spread):
     scene = gv.Scene(gravity=(0, 0, 0))
     scene.add_bodies(shape, np.random.default_rng(0).normal(0, spread, (n, 3)))
-    sim, fastest, start = gv.Simulation(scene, 1 / 500, recovery_speed=1.0), 0.0, 0.0
+    sim, fastest = gv.Simulation(scene, 1 / 500, recovery_speed=1.0), 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(150):

@@ -3,9 +3,9 @@
 50 iterations, all stages; the ten spheres of the first row stop when they have converged. For the boxes and the largest pile a
 second row tells how few sweeps with momentum leave no more residual than 50 plain ones, and the time of a step with either.
 
-Paper 000: Tesla C1060; its Table 1 gives the cone problem of a silo (GPU), Table 3 the total of a step in a tank. Peers measured on 2 cores of an AMD
-EPYC (design page): PhysX 241 ms at 32 000 spheres (2 threads), 1 715 ms at 100 000 (1 thread); Chrono Multicore BB 766 and
-2 765 ms (2 threads).
+Paper 000: Tesla C1060; its Table 1 gives the cone problem of a silo (GPU), Table 3 the total of a step in a tank. Peers measured on
+2 cores of an AMD EPYC (design page): PhysX 241 ms at 32 000 spheres (2 threads), 1 715 ms at 100 000 (1 thread); Chrono Multicore
+BB 766 and 2 765 ms (2 threads).
 """
 
 import resource

@@ -7,6 +7,7 @@ physics is also warned about. Contacts, limits and equalities, which are springs
 
 import math
 import os
+import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple
 
 import numpy as np
@@ -14,14 +15,17 @@ import numpy as np
 from gravel import checks
 from gravel.io.robots import (
     INSTALL,
+    LARGEST,
     Coupling,
     Inertia,
     Notes,
     Part,
     Plan,
     PlannedJoint,
+    Reach,
     RobotGroup,
     check_scene,
+    check_switch,
     existing_file,
     free_groups,
     inverse,
@@ -47,6 +51,7 @@ MEETING = 1e-6  # m, rad: what lies nearer than this is at one place, or paralle
 EVERYONE = 1, 1  # the contype and conaffinity of bodies that are not from MJCF
 SEEN_ONLY = ("cameras", "ncam"), ("lights", "nlight"), ("sites", "nsite"), ("sensors", "nsensor"), ("skins", "nskin")
 SOFT_BODIES = ("flexible bodies", "nflex"), ("plugins", "nplugin"), ("contact pairs", "npair")
+NUMBERS = ("actuator_", "body_", "dof_", "eq_", "geom_", "hfield_", "jnt_", "key_", "mesh_", "qpos", "site_", "tendon_")  # that are used
 UNHEARD = {  # options of geoms, joints and actuators that have no counterpart, where they are not zero
     "geom": ("margin", "adhesion", "surfacevel"),
     "dof": ("dampingpoly",),
@@ -69,6 +74,7 @@ def load_mjcf(
     static=True,
     rotors=True,
     intermediate_mass=1e-4,
+    outside_files=False,
 ):
     """Add the model of an MJCF file, or of a string with its XML, to a scene and return a ``Robot``.
 
@@ -80,25 +86,100 @@ def load_mjcf(
     ``rotors``: the armature of a hinge or slide becomes two small bodies on the parent that the joint turns by way of gears; without
     them it is left out. A body on several joints hangs on intermediate bodies, of ``intermediate_mass`` times its own, unless one
     joint of gravel is the same. ``Robot.joints`` has no free joints: nothing holds such a body.
+    The model may refer to files (included ones, meshes, height fields, textures) in its own folder (of a text: the current one), in
+    its package (the nearest folder above with a package.xml), or in a folder called meshes, assets, textures or the like beside its
+    own. ``outside_files``: True takes them from anywhere, so only for files that one trusts.
     """
     check_scene(scene)
     checks.number("intermediate_mass", intermediate_mass, above=0.0, maximum=1.0)
-    for name, value in (("static", static), ("rotors", rotors)):
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{name} must be True or False, not {value!r}")
-    model, notes = _compiled(path_or_xml), Notes()
-    file = _File(model, keyframe, joint_positions, pose_of(position, quaternion), notes)
-    plan = Plan(file.model_name)
-    _note_what_is_left_out(file, scene, notes)
-    classes = _Classes(scene, plan, file, static, notes)
-    part_of, standing = _plan_bodies(plan, file, static, classes, material, notes)
-    drives = _drives(file, controls, motors, notes)
-    _plan_gravity_compensation(plan, file, part_of, scene)
-    coordinates = _plan_joints(plan, file, part_of, drives, intermediate_mass, notes)
-    _plan_equalities(plan, file, part_of, coordinates, notes)
-    _plan_armature(plan, file, part_of, coordinates, rotors, intermediate_mass, notes)
-    _plan_excluded(plan, file, part_of, standing)
-    return plan.add_to(scene, notes, material, RobotGroup(0, False))
+    for name, value in (("static", static), ("rotors", rotors), ("outside_files", outside_files)):
+        check_switch(name, value)
+    place, source, notes = pose_of(position, quaternion), _Source(path_or_xml), Notes()
+    model = _compiled(source, outside_files)
+    with naming(source.name):
+        file = _File(model, keyframe, joint_positions, place, notes)
+        plan = Plan(file.model_name)
+        _note_what_is_left_out(file, scene, notes)
+        classes = _Classes(scene, plan, file, static, notes)
+        part_of, standing = _plan_bodies(plan, file, static, classes, material, notes)
+        drives = _drives(file, controls, motors, notes)
+        _plan_gravity_compensation(plan, file, part_of, scene)
+        coordinates = _plan_joints(plan, file, part_of, drives, intermediate_mass, notes)
+        _plan_equalities(plan, file, part_of, coordinates, notes)
+        _plan_armature(plan, file, part_of, coordinates, rotors, intermediate_mass, notes)
+        _plan_excluded(plan, file, part_of, standing)
+        return plan.add_to(scene, notes, material, RobotGroup(0, False))
+
+
+# --- the text, and the files that it refers to
+class _Source:
+    """MJCF as it was given: the path of a file, or a text."""
+
+    def __init__(self, path_or_xml):
+        self.is_text = isinstance(path_or_xml, str) and path_or_xml.lstrip().startswith("<")
+        self.given = path_or_xml if self.is_text else existing_file(path_or_xml, "an MJCF file or XML text")
+        self.name = "the text" if self.is_text else repr(self.given)
+
+    def root(self):
+        return _root(self.given if self.is_text else _bytes(self.given), "it")
+
+
+def _bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _root(content, name):
+    """The outermost element of a text, if MuJoCo sees it in the same way: its own reader takes more for XML, and knows no DOCTYPE."""
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
+        if "<!DOCTYPE" in text:
+            raise ValueError("it has a DOCTYPE")
+        return ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError) as error:
+        reason = f"path_or_xml must be an MJCF model, but {name} is no plain XML ({error})"
+        hint = "so that the files it refers to cannot be told; outside_files=True lets MuJoCo read it all the same"
+        raise ValueError(f"{reason}, {hint}") from None
+
+
+def _refuse_outside(source):
+    """Refuse a model that refers to files which it must not, before MuJoCo reads any of them.
+
+    MuJoCo looks for a file from the folder of the model or of the file that names it, by way of the compiler's folders or not, with or
+    without the folders in its own name. Whatever there is at one of these places must be allowed.
+    """
+    reach = Reach(os.getcwd() if source.is_text else source.given)
+    documents, seen = [(source.root(), reach.folder)], set()
+    for root, folder in documents:  # which grows by what is included
+        for element in root.iter():
+            if element.tag.lower() not in ("include", "model"):
+                continue
+            for path in _existing(reach, element.get("file", ""), (reach.folder, folder)):
+                if os.path.isfile(path) and os.path.realpath(path) not in seen:
+                    seen.add(os.path.realpath(path))
+                    documents.append((_root(_bytes(path), f"{element.get('file')!r}, to which it refers,"), os.path.dirname(path)))
+    elements = [(element, folder) for root, folder in documents for element in root.iter()]
+    inner = {element.get(name, "") for element, _ in elements for name in ("meshdir", "texturedir", "assetdir")}
+    inner |= set(map(_with_slashes, inner))
+    for element, folder in elements:
+        for name, written in element.items():
+            if name.startswith("file"):  # file, fileright and so on
+                _existing(reach, written, [os.path.join(start, way) for start in (reach.folder, folder) for way in inner])
+
+
+def _existing(reach, written, folders):
+    """The files that may be meant by a name in a model; refuses those that are not allowed."""
+    plain = written.split("://", 1)[-1]
+    names = dict.fromkeys((plain, _with_slashes(plain), os.path.basename(_with_slashes(plain))))
+    paths = [path for folder in folders for path in (os.path.join(folder, name) for name in names if name) if os.path.exists(path)]
+    for path in paths:
+        if not reach.allows(path):
+            raise reach.refusal(written, path)
+    return paths
+
+
+def _with_slashes(path):
+    return path.replace("\\", "/")  # both separate folders for MuJoCo, on every system
 
 
 # --- the compiled model
@@ -110,15 +191,35 @@ def _mujoco():
     return mujoco
 
 
-def _compiled(path_or_xml):
+def _compiled(source, outside_files):
     mujoco = _mujoco()
-    is_text = isinstance(path_or_xml, str) and path_or_xml.lstrip().startswith("<")
-    source = "the text" if is_text else existing_file(path_or_xml, "an MJCF file or XML text")
+    if not outside_files:
+        with naming(source.name):
+            _refuse_outside(source)
+    read = mujoco.MjModel.from_xml_string if source.is_text else mujoco.MjModel.from_xml_path
     try:
-        return mujoco.MjModel.from_xml_string(path_or_xml) if is_text else mujoco.MjModel.from_xml_path(source)
-    except ValueError as error:
-        written = source if is_text else repr(os.fspath(source))
-        raise ValueError(f"path_or_xml must be an MJCF model, but {written} is refused by MuJoCo: {' '.join(str(error).split())}") from None
+        model = read(source.given)
+    except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"path_or_xml must be an MJCF model, but {source.name} is refused by MuJoCo: {reason}") from None
+    with naming(source.name):
+        _check_numbers(model)
+    return model
+
+
+def _check_numbers(model):
+    """MuJoCo takes nan and inf for numbers."""
+    names = [name for name in dir(model) if name.startswith(NUMBERS) and not name.endswith("_user")]
+    arrays = {name: getattr(model, name) for name in names}
+    arrays.update({f"option {name}": getattr(model.opt, name) for name in ("gravity", "wind", "density", "viscosity")})
+    for name, values in arrays.items():
+        size = np.abs(np.asarray(values))
+        allowed = f"numbers of at most {LARGEST:g}"
+        wrong = ~(size <= LARGEST) if size.dtype.kind == "f" else np.zeros(0, bool)
+        if name in ("geom_size", "hfield_size") and not wrong.any():
+            wrong, allowed = (size > 0) & (size < 1 / LARGEST), f"at least {1 / LARGEST:g}"
+        if wrong.any():
+            raise ValueError(f"{name.replace('_', ' ')} must be {allowed}, but one is {np.asarray(values)[wrong].flat[0]:g}")
 
 
 class _File:

@@ -9,6 +9,7 @@ link's own frame is.
 import contextlib
 import math
 import os
+import pathlib
 import warnings
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,6 +28,9 @@ from gravel.state import GROUP
 INSTALL = 'pip install "gravel[robots]"'
 ROUNDED = 1e-3  # moments that break the triangle inequality by less, as files with few digits do, are evened out
 GHOST_RADIUS = 0.01  # m: the sphere that stands for a fixed link without a shape
+LARGEST = 1e30  # of any number in a file; beyond, products of a few of them may not be numbers any more
+# folders for meshes that a robot file may refer to if they are beside its own folder: robot/meshes of robot/urdf/robot.urdf
+BESIDE = ("mesh", "meshes", "asset", "assets", "visual", "visuals", "collision", "collisions", "stl", "stls", "texture", "textures")
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,72 @@ def existing_file(path, what):
     if not os.path.isfile(path):
         raise FileNotFoundError(f"path must be {what}, but {path!r} {'is no file' if os.path.exists(path) else 'does not exist'}")
     return path
+
+
+def check_switch(name, value):
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+
+
+class Reach:
+    """The files that a robot file may refer to, wherever symbolic links lead: those in its own folder, in its package (the nearest
+    folder above with a package.xml), in folders for meshes beside its own (those named in BESIDE, as in robot/urdf and robot/meshes),
+    and in ``extra`` folders. A robot file that is a link itself counts both where it is and where it leads.
+    """
+
+    def __init__(self, path, extra=(), anywhere=False):
+        """``path``: of the robot file, or of the folder that stands for it. ``anywhere``: every file is allowed."""
+        check_switch("outside_files", anywhere)
+        self.anywhere = anywhere
+        self.folder = _folder_of(os.path.abspath(path))
+        self.homes = list(dict.fromkeys((os.path.realpath(self.folder), _folder_of(os.path.realpath(path)))))
+        self.above = [[home, *map(str, pathlib.PurePath(home).parents)] for home in self.homes]
+        packages = [next((folder for folder in above if _is_package(folder)), above[0]) for above in self.above]
+        self.roots = list(dict.fromkeys((*self.homes, *packages, *map(os.path.realpath, extra))))
+
+    def allows(self, path, package=None):
+        """``package``: the name in package://name/..., which adds the folder above of that name, and packages of that name beside
+        folders above."""
+        roots = self.roots + self._named(package)
+        # some open a/../b as b, which is another place where a is a link
+        ways = {os.path.realpath(path), os.path.realpath(os.path.normpath(path))}
+        return self.anywhere or all(self._is_beside(way) or any(_is_within(way, root) for root in roots) for way in ways)
+
+    def refusal(self, written, path):
+        """The error for a file that is not allowed, as it is written in the robot file."""
+        allowed = f"must be a file in {', '.join(map(repr, self.roots))}, or in a folder such as meshes or assets beside that of the robot"
+        return ValueError(f"{written!r} {allowed}, but leads to {os.path.realpath(path)!r}; outside_files=True allows files anywhere")
+
+    def _named(self, package):
+        if package in (None, "", os.curdir, os.pardir):
+            return []
+        user = os.path.realpath(os.path.expanduser("~"))
+        found = []
+        for folder in (folder for above in self.above for folder in above):
+            other = os.path.join(os.path.dirname(folder), package)
+            if _is_package(other) or (other == folder and not _is_within(user, other)):  # package://home is no package
+                found.append(os.path.realpath(other))
+        return found
+
+    def _is_beside(self, path):
+        """Is it in a folder for meshes beside the robot file's?"""
+        for place in map(os.path.dirname, self.homes):
+            inner = pathlib.PurePath(path).relative_to(place).parts if _is_within(path, place) else ()
+            if len(inner) > 1 and inner[0].lower() in BESIDE:
+                return True
+        return False
+
+
+def _folder_of(path):
+    return path if os.path.isdir(path) else os.path.dirname(path)
+
+
+def _is_package(folder):
+    return os.path.isfile(os.path.join(folder, "package.xml"))
+
+
+def _is_within(path, folder):
+    return pathlib.PurePath(path).is_relative_to(folder)
 
 
 class Notes:
@@ -295,7 +365,8 @@ def naming(name):
     try:
         yield
     except (ValueError, TypeError, FileNotFoundError) as error:
-        raise type(error)(f"{name}: {error}") from None
+        kind = next(kind for kind in (ValueError, TypeError, FileNotFoundError) if isinstance(error, kind))  # some want other arguments
+        raise kind(f"{name}: {error}") from None
 
 
 class RobotGroup(NamedTuple):
@@ -304,8 +375,7 @@ class RobotGroup(NamedTuple):
 
 
 def robot_group(scene, group, self_collision):
-    if not isinstance(self_collision, (bool, np.bool_)):
-        raise TypeError(f"self_collision must be True or False, not {self_collision!r}")
+    check_switch("self_collision", self_collision)
     if group is None:
         group = 0 if self_collision else free_groups(scene, 1, "a robot without self_collision")[0]
     if checks.count("group", group) >= GROUPS:

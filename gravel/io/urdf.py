@@ -7,6 +7,7 @@ What has no counterpart is named in ``Robot.messages``.
 import io
 import math
 import os
+import pathlib
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -16,12 +17,14 @@ from scipy.spatial.transform import Rotation
 from gravel import checks
 from gravel.io.robots import (
     INSTALL,
+    LARGEST,
     Coupling,
     Inertia,
     Notes,
     Part,
     Plan,
     PlannedJoint,
+    Reach,
     check_scene,
     existing_file,
     inverse,
@@ -52,6 +55,7 @@ NUMBERS = {  # attributes and how many numbers they hold
     **dict.fromkeys(("damping", "friction", "multiplier", "offset"), (1,)),
     "scale": (1, 3),
 }
+SIZES = ("radius", "length", "size", "scale")
 
 
 def load_urdf(
@@ -70,6 +74,7 @@ def load_urdf(
     mesh_folder=None,
     repair_inertia=False,
     group=None,
+    outside_files=False,
 ):
     """Add the robot of a URDF file to a scene and return a ``Robot``.
 
@@ -79,47 +84,59 @@ def load_urdf(
     ``self_collision``: links collide with each other, except two that a joint connects; without it the robot's links pass through
     each other. Links on fixed joints become one body unless ``merge_fixed`` is False; then a weld holds those that have a mass.
     ``meshes``: "hull" takes the convex hull of a collision mesh, "clump" fills it with spheres. They are looked for next to the
-    file, in the folders above it and in ``mesh_folder``. ``repair_inertia``: moments of inertia that no body can have are replaced
-    by their mean instead of being refused. ``group``: the collision group of the bodies.
+    file, in the folders above it and in ``mesh_folder``; they must lie in the file's own folder, in its package (the nearest folder
+    above with a package.xml, or the one that package://name names), in ``mesh_folder``, or in a folder called meshes, assets, visual,
+    collision or the like beside the file's own. ``outside_files``: True takes them from anywhere, so only for files that one trusts.
+    ``repair_inertia``: moments of inertia that no body can have are replaced by their mean instead of being refused. ``group``: the
+    collision group of the bodies.
     """
     check_scene(scene)
     checks.choice("base", base, ("fixed", "floating"))
     checks.choice("meshes", meshes, ("hull", "clump"))
-    path = existing_file(path, "a URDF file")
+    path, place = existing_file(path, "a URDF file"), pose_of(position, quaternion)
+    group = robot_group(scene, group, self_collision)
+    shapes = _Shapes(path, mesh_folder, meshes, outside_files)
     notes = Notes()
-    tree = Tree(_parsed(path, notes), notes)
-    values = _joint_values(tree, joint_positions, notes)
-    poses = _link_poses(tree, values, pose_of(position, quaternion))
-    plan = Plan(tree.name)
-    part_of = _plan_bodies(plan, tree, poses, base, merge_fixed, _Shapes(path, mesh_folder, meshes), repair_inertia, notes)
-    numbers = _plan_joints(plan, tree, poses, values, part_of, _motors_by_name(tree, motors), notes)
-    _plan_mimics(plan, tree, numbers, notes)
-    if not self_collision:
-        notes.add("the robot's links pass through each other, since self_collision is False")
-    return plan.add_to(scene, notes, material, robot_group(scene, group, self_collision))
+    root = _root(path)
+    with naming(repr(path)):
+        tree = Tree(_parsed(root, notes), notes)
+        values = _joint_values(tree, joint_positions, notes)
+        poses = _link_poses(tree, values, place)
+        plan = Plan(tree.name)
+        part_of = _plan_bodies(plan, tree, poses, base, merge_fixed, shapes, repair_inertia, notes)
+        numbers = _plan_joints(plan, tree, poses, values, part_of, _motors_by_name(tree, motors), notes)
+        _plan_mimics(plan, tree, numbers, notes)
+        if not self_collision:
+            notes.add("the robot's links pass through each other, since self_collision is False")
+        return plan.add_to(scene, notes, material, group)
 
 
 # --- the file
-def _parsed(path, notes):
-    """The robot of a URDF file, as yourdfpy reads it. Tags that are not used are taken out before, and noted."""
-    try:
-        import yourdfpy
-    except ImportError:
-        raise ImportError(f"reading URDF files needs yourdfpy: {INSTALL}") from None
+def _root(path):
+    """The outermost element of a URDF file."""
     try:
         root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the latter two of encodings that there are not
         raise ValueError(f"path must be a URDF file, but {path!r} is no XML: {error}") from None
     if root.tag != "robot":
         raise ValueError(f"path must be a URDF file, whose outermost tag is <robot>, but that of {path!r} is <{root.tag}>")
     if any(str(element.tag).startswith("{") or "${" in str(element.attrib) for element in root.iter()):
         raise ValueError(f"path must be a plain URDF file, but {path!r} has xacro in it: expand it with the command xacro first")
     root.attrib.setdefault("name", os.path.splitext(os.path.basename(path))[0])
+    return root
+
+
+def _parsed(root, notes):
+    """The robot of a URDF file, as yourdfpy reads it. Tags that are not used are taken out before, and noted."""
+    try:
+        import yourdfpy
+    except ImportError:
+        raise ImportError(f"reading URDF files needs yourdfpy: {INSTALL}") from None
     _check_names(root)
     for element in root:
         _check_numbers(element, f"{element.tag} {element.get('name')!r}")
     _take_out(root, notes)
-    with naming(f"{path!r} cannot be read as URDF"):
+    with naming("it cannot be read as URDF"):
         text = io.BytesIO(ElementTree.tostring(root))
         return yourdfpy.URDF.load(text, build_scene_graph=False, load_meshes=False).robot
 
@@ -152,9 +169,11 @@ def _check_numbers(element, name):
                 numbers = [float(word) for word in text.split()]
             except ValueError:
                 numbers = []
-            if len(numbers) not in wanted or not np.isfinite(numbers).all():
+            if len(numbers) not in wanted or not (np.abs(numbers) <= LARGEST).all():
                 count = "a number" if wanted == (1,) else "three numbers"
-                raise ValueError(f"{name}: {key} of <{one.tag}> must be {count}, not {text!r}")
+                raise ValueError(f"{name}: {key} of <{one.tag}> must be {count} of at most {LARGEST:g}, not {text!r}")
+            if key in SIZES and any(0.0 < abs(number) < 1 / LARGEST for number in numbers):
+                raise ValueError(f"{name}: {key} of <{one.tag}> must be at least {1 / LARGEST:g}, not {text!r}")
 
 
 def _take_out(root, notes):
@@ -365,12 +384,10 @@ def _link_inertia(link):
 class _Shapes:
     """Collision shapes of links. Each mesh file is read once for each scale."""
 
-    def __init__(self, path, mesh_folder, meshes):
+    def __init__(self, path, mesh_folder, meshes, outside_files):
         self.folders = [] if mesh_folder is None else [os.path.abspath(os.fspath(mesh_folder))]
-        folder = os.path.dirname(os.path.abspath(path))
-        while folder not in self.folders[-1:]:
-            self.folders.append(folder)
-            folder = os.path.dirname(folder)
+        self.reach = Reach(path, self.folders, outside_files)
+        self.folders += map(str, pathlib.PurePath(os.path.abspath(path)).parents)
         self.meshes, self.made = meshes, {}
 
     def of(self, link):
@@ -405,15 +422,17 @@ class _Shapes:
     def _found(self, filename):
         """The mesh file that a URDF names: package://name/rest, file://path or a path."""
         plain = filename.split("://", 1)[-1]
-        names = [plain]
+        names, package = [plain], None
         if filename.startswith(("package://", "model://")):
-            names.append(plain.partition("/")[2])
-        for folder in self.folders:
-            for name in names:
-                path = os.path.join(folder, name)
-                if os.path.isfile(path):
-                    return path
-        raise FileNotFoundError(f"mesh {filename!r} must be beside or above the URDF file, or in mesh_folder, but was not found")
+            package, _, rest = plain.partition("/")
+            names.append(rest)
+        places = [path for folder in self.folders for path in (os.path.join(folder, name) for name in names) if os.path.isfile(path)]
+        if not places:
+            raise ValueError(f"mesh {filename!r} must be beside or above the URDF file, or in mesh_folder, but was not found")
+        for path in places:
+            if self.reach.allows(path, package):
+                return path
+        raise self.reach.refusal(filename, places[0])
 
 
 # --- joints

@@ -30,6 +30,8 @@ FLAT = 1e-6  # points within a slab thinner than this have no hull
 SLIVER = 1e-12  # a triangle lower than this has no area
 HOLE_EDGES = 12  # the largest hole that repair fills
 
+SMALLEST, LARGEST = 1e-20, 1e20  # m: of meshes in files; beyond, volumes and moments of inertia may not be numbers any more
+
 
 class Mass(NamedTuple):
     """Volume in m3; centre of mass and principal axes in the coordinates as given; principal moments per unit mass, m2."""
@@ -302,10 +304,17 @@ def read_mesh(path):
         raise ValueError(f"path must be a mesh file such as .stl, .ply, .obj, .off or .glb, not {path!r}")
     if not os.path.getsize(path):
         raise ValueError(f"path must be a mesh file, but {path!r} is empty")
-    try:
-        return _joined(trimesh.load(path, process=False))
-    except Exception as error:  # the readers of the formats raise whatever goes wrong in them
-        raise ValueError(f"path must be a mesh file, but {path!r} cannot be read as one: {' '.join(str(error).split())}") from None
+    with np.errstate(all="ignore"):  # what is not finite is refused by the shapes
+        try:
+            vertices, triangles = _joined(trimesh.load(path, process=False))
+        except Exception as error:  # the readers of the formats raise whatever goes wrong in them
+            raise ValueError(f"path must be a mesh file, but {path!r} cannot be read as one: {' '.join(str(error).split())}") from None
+        far, size = np.abs(vertices).max(), size_of(vertices)
+    if far > LARGEST or 0.0 < size < SMALLEST:
+        raise ValueError(
+            f"path must be a mesh of {SMALLEST:g} to {LARGEST:g} m, but that of {path!r} is {size:g} m large, {far:g} m from the origin"
+        )
+    return vertices, triangles
 
 
 def _joined(loaded):

@@ -2,7 +2,9 @@
 
 import pathlib
 import re
+import struct
 import warnings
+import zlib
 
 import gymnasium
 import mujoco
@@ -492,6 +494,7 @@ BOB = mjcf(
         (BOB, {"keyframe": "home"}, ValueError, ("keyframe", "'home'")),
         (BOB, {"intermediate_mass": 0.0}, ValueError, ("intermediate_mass", "greater than 0")),
         (BOB, {"static": 1}, TypeError, ("static", "1")),
+        (BOB, {"outside_files": "no"}, TypeError, ("outside_files", "'no'")),
         (BOB, {"material": "wood"}, TypeError, ("material", "'wood'")),
         (BOB, {"quaternion": (0, 0, 0, 0)}, ValueError, ("quaternion", "zero")),
     ],
@@ -513,3 +516,135 @@ def test_missing_parser_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
     with pytest.raises(ImportError, match=re.escape('pip install "gravel[robots]"')):
         load_mjcf(gv.Scene(), BOB)
+
+
+# --- which files may be referred to
+BOX = '<worldbody><body name="body"><freejoint/>{}</body></worldbody>'
+BALL = BOX.format('<geom size="0.1"/>')
+WITH_MESH = BOX.format('<geom type="mesh" mesh="m"/>')
+
+
+def write(path, inside):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"<mujoco>{inside}</mujoco>")
+    return path
+
+
+def put_assets(folder):
+    """One file of each kind that a model may refer to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trimesh.creation.box((0.2, 0.2, 0.2)).export(folder / "cube.stl")
+    write(folder / "ball.xml", BALL)
+    (folder / "hill.bin").write_bytes(np.array([2, 2], "i4").tobytes() + np.array([0.0, 0.1, 0.2, 0.3], "f4").tobytes())
+    (folder / "red.png").write_bytes(PNG)
+
+
+def png():
+    """A picture of one point."""
+    part = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))  # noqa: E731
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(b"\0\xff\0\0")) + part(b"IEND", b"")
+
+
+PNG = png()
+REFERENCES = {  # with the place of the folder in which the files are
+    "include": "<include file='{}/ball.xml'/>",
+    "mesh": "<asset><mesh name='m' file='{}/cube.stl'/></asset>" + WITH_MESH,
+    "meshdir": "<compiler meshdir='{}'/><asset><mesh name='m' file='cube.stl'/></asset>" + WITH_MESH,
+    "assetdir": "<compiler assetdir='{}'/><asset><mesh name='m' file='cube.stl'/></asset>" + WITH_MESH,
+    "hfield": "<asset><hfield name='h' file='{}/hill.bin' size='1 1 1 1'/></asset>" + BALL,
+    "texture": "<asset><texture name='t' type='2d' file='{}/red.png'/></asset>" + BALL,
+    "texturedir": "<compiler texturedir='{}'/><asset><texture name='t' type='2d' file='red.png'/></asset>" + BALL,
+    "side of a texture": "<asset><texture name='t' type='cube' fileright='{}/red.png'/></asset>" + BALL,
+    "model": "<asset><model name='m' file='{}/ball.xml'/></asset>" + BALL,
+    "flexcomp": BALL + "<worldbody><flexcomp name='f' type='mesh' file='{}/cube.stl' mass='1' dim='2'/></worldbody>",
+}
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+@pytest.mark.parametrize(
+    "folder, written",
+    [("a", "."), ("a/parts", "parts"), ("assets", "../assets"), ("Meshes/left", "../Meshes/left"), ("a", "{root}/a"), ("a", "../a")],
+)
+def test_files_near_the_model_are_read(tmp_path, kind, folder, written):
+    put_assets(tmp_path / folder)
+    path = write(tmp_path / "a" / "robot.xml", REFERENCES[kind].format(written.format(root=tmp_path)))
+    scene = gv.Scene()
+    load(scene, path)
+    assert len(scene) >= 1
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+@pytest.mark.parametrize("written", ["..", "../b", "../../root/b", "{root}/b", "..\\b", "../assets/../b"])
+def test_files_elsewhere_are_refused_before_mujoco_reads_anything(tmp_path, monkeypatch, kind, written):
+    root = tmp_path / "root"
+    put_assets(root)
+    put_assets(root / "b")
+    (root / "assets").mkdir()
+    written = written.format(root=root)
+    path, scene = write(root / "a" / "robot.xml", REFERENCES[kind].format(written)), gv.Scene()
+    with monkeypatch.context() as patch, pytest.raises(ValueError) as caught:
+        patch.setattr(mujoco.MjModel, "from_xml_path", None)
+        load_mjcf(scene, path)
+    text = str(caught.value)
+    name = next(name for name in ("ball.xml", "cube.stl", "hill.bin", "red.png") if name in REFERENCES[kind])
+    true = root / name if written == ".." else root / "b" / name
+    assert "\n" not in text and len(scene) == 0
+    for word in (repr(str(path)), name, repr(str(true)), repr(str(root / "a")), "outside_files=True"):
+        assert word in text, f"{word!r} is not in {text!r}"
+    load(scene, path, outside_files=True)
+    assert len(scene) >= 1
+
+
+def test_included_files_are_looked_into(tmp_path):
+    put_assets(tmp_path / "b")
+    write(tmp_path / "a" / "parts" / "one.xml", "<include file='two.xml'/>")
+    write(tmp_path / "a" / "parts" / "two.xml", f"<asset><mesh name='m' file='{tmp_path}/b/cube.stl'/></asset>{WITH_MESH}")
+    path = write(tmp_path / "a" / "robot.xml", "<include file='parts/one.xml'/>")
+    with pytest.raises(ValueError, match=re.escape(f"leads to {str(tmp_path / 'b' / 'cube.stl')!r}")):
+        load_mjcf(gv.Scene(), path)
+    load(gv.Scene(), path, outside_files=True)
+    write(tmp_path / "a" / "parts" / "two.xml", "<compiler meshdir='../b'/>")
+    write(tmp_path / "a" / "parts" / "one.xml", f"<include file='two.xml'/><asset><mesh name='m' file='cube.stl'/></asset>{WITH_MESH}")
+    with pytest.raises(ValueError, match="outside_files=True"):
+        load_mjcf(gv.Scene(), path)
+    (tmp_path / "package.xml").write_text("<package/>")
+    load(gv.Scene(), path)
+
+
+def test_links_and_texts_reach_as_far_as_their_folders(tmp_path, monkeypatch):
+    put_assets(tmp_path / "b")
+    path = write(tmp_path / "a" / "robot.xml", REFERENCES["mesh"].format("."))
+    (tmp_path / "a" / "cube.stl").symlink_to(tmp_path / "b" / "cube.stl")
+    with pytest.raises(ValueError, match=re.escape(f"leads to {str(tmp_path / 'b' / 'cube.stl')!r}")):
+        load_mjcf(gv.Scene(), path)
+    load(gv.Scene(), path, outside_files=True)
+    text = mjcf(
+        WITH_MESH.removeprefix("<worldbody>").removesuffix("</worldbody>"), f"<asset><mesh name='m' file='{tmp_path}/b/cube.stl'/></asset>"
+    )
+    monkeypatch.chdir(tmp_path / "a")
+    with pytest.raises(ValueError, match="the text: .*outside_files=True"):
+        load_mjcf(gv.Scene(), text)
+    monkeypatch.chdir(tmp_path / "b")
+    load(gv.Scene(), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!DOCTYPE m [<!-- ><mujoco><include file='{b}/ball.xml'/></mujoco> -->]><mujoco/>",
+        "<mujoco><!-- - -- - --><include file='{b}/ball.xml'/></mujoco>",
+        "<mujoco model='<!--'><include file='{b}/ball.xml'/><custom><text name='-->' data='x'/></custom></mujoco>",
+    ],
+)
+def test_what_mujoco_may_read_otherwise_is_refused(tmp_path, text):
+    put_assets(tmp_path / "b")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "robot.xml").write_text(text.format(b=tmp_path / "b"))
+    with pytest.raises(ValueError, match=r"robot\.xml.*no plain XML.*outside_files=True"):
+        load_mjcf(gv.Scene(), tmp_path / "a" / "robot.xml")
+
+
+def test_models_that_mujoco_brings_along_are_read():
+    for path in sorted((pathlib.Path(mujoco.__file__).parent / "testdata").glob("*.xml")):
+        load(gv.Scene(), path)

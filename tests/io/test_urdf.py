@@ -490,6 +490,7 @@ def test_bad_files_are_refused_in_one_sentence_and_leave_the_scene_alone(write, 
         ({"joint_positions": 3}, ("joint_positions", "3")),
         ({"motors": 3}, ("motors", "3")),
         ({"self_collision": "no"}, ("self_collision", "'no'")),
+        ({"outside_files": 1}, ("outside_files", "1")),
     ],
 )
 def test_wrong_types_are_refused_and_leave_the_scene_alone(write, options, words):
@@ -524,3 +525,121 @@ def test_missing_parser_is_named(write, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "yourdfpy", None)
     with pytest.raises(ImportError, match=re.escape('pip install "gravel[robots]"')):
         load_urdf(gv.Scene(), write(TWO + HINGE))
+
+
+# --- which files may be referred to
+def cube(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trimesh.creation.box((0.2, 0.2, 0.2)).export(path)
+
+
+def robot_with_mesh(path, mesh):
+    """A URDF file with one link, whose shape is a mesh."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'<robot name="test">{link("body", inertial(), collision(f"<mesh filename={mesh!r}/>"))}</robot>')
+    return path
+
+
+REACHED = {  # the URDF file, the mesh as written there, the mesh file, and another file that there must be
+    "same folder": ("robot.urdf", "cube.stl", "cube.stl", None),
+    "below": ("robot.urdf", "parts/left/cube.stl", "parts/left/cube.stl", None),
+    "absolute": ("robot.urdf", "{root}/cube.stl", "cube.stl", None),
+    "absolute, as a URL": ("robot.urdf", "file://{root}/cube.stl", "cube.stl", None),
+    "out and in again": ("a/robot.urdf", "../a/cube.stl", "a/cube.stl", None),
+    "meshes beside": ("a/urdf/robot.urdf", "../meshes/left/cube.stl", "a/meshes/left/cube.stl", None),
+    "meshes above": ("a/urdf/robot.urdf", "meshes/cube.stl", "a/meshes/cube.stl", None),
+    "collision beside": ("a/robots/robot.urdf", "../Collision/cube.stl", "a/Collision/cube.stl", None),
+    "the package around": ("a/b/c/robot.urdf", "../../geometry/cube.stl", "a/geometry/cube.stl", "a/package.xml"),
+    "a package above": ("arm/b/c/robot.urdf", "package://arm/geometry/cube.stl", "arm/geometry/cube.stl", None),
+    "a package beside": ("a/urdf/robot.urdf", "package://hand/geometry/cube.stl", "hand/geometry/cube.stl", "hand/package.xml"),
+}
+
+
+@pytest.mark.parametrize("case", REACHED)
+def test_meshes_near_the_file_and_in_its_packages_are_found(tmp_path, case):
+    robot, written, mesh, other = REACHED[case]
+    cube(tmp_path / mesh)
+    if other:
+        (tmp_path / other).write_text("<package/>")
+    scene = gv.Scene()
+    load_urdf(scene, robot_with_mesh(tmp_path / robot, written.format(root=tmp_path)), base="floating")
+    assert len(scene) == 1 and 0.1 < scene.geometries[0].radius < 0.2
+
+
+OUTSIDE = {
+    "absolute": ("a/robot.urdf", "{root}/b/cube.stl", "b/cube.stl"),
+    "absolute, as a URL": ("a/robot.urdf", "file://{root}/b/cube.stl", "b/cube.stl"),
+    "above": ("a/b/robot.urdf", "../cube.stl", "a/cube.stl"),
+    "far above": ("a/b/c/robot.urdf", "../../../cube.stl", "cube.stl"),
+    "another folder beside": ("a/urdf/robot.urdf", "../secrets/cube.stl", "a/secrets/cube.stl"),
+    "meshes further up": ("a/b/urdf/robot.urdf", "../../meshes/cube.stl", "a/meshes/cube.stl"),
+    "out of a folder of meshes": ("a/urdf/robot.urdf", "../meshes/../cube.stl", "a/cube.stl"),
+    "by its name in a folder above": ("a/b/c/robot.urdf", "cube.stl", "a/cube.stl"),
+    "out of a package": ("arm/urdf/robot.urdf", "package://arm/../b/cube.stl", "b/cube.stl"),
+    "a package that is none": ("a/urdf/robot.urdf", "package://b/cube.stl", "b/cube.stl"),
+    "a package called ..": ("a/b/urdf/robot.urdf", "package://../cube.stl", "a/b/cube.stl"),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_meshes_elsewhere_are_refused_unless_they_are_allowed(tmp_path, case):
+    robot, written, mesh = OUTSIDE[case]
+    written = written.format(root=tmp_path)
+    cube(tmp_path / mesh)
+    (tmp_path / "a" / "meshes").mkdir(parents=True, exist_ok=True)
+    path, scene = robot_with_mesh(tmp_path / robot, written), gv.Scene()
+    with pytest.raises(ValueError) as caught:
+        load_urdf(scene, path)
+    text = str(caught.value)
+    words = (repr(str(path)), "link 'body'", repr(written), repr(str(tmp_path / mesh)), repr(str(path.parent)), "outside_files=True")
+    assert "\n" not in text and len(scene) == 0
+    for word in words:
+        assert word in text, f"{word!r} is not in {text!r}"
+    load_urdf(scene, path, outside_files=True)
+    assert len(scene) == 1
+
+
+def test_symbolic_links_count_where_they_lead(tmp_path):
+    cube(tmp_path / "b" / "cube.stl")
+    path = robot_with_mesh(tmp_path / "a" / "robot.urdf", "cube.stl")
+    (tmp_path / "a" / "cube.stl").symlink_to(tmp_path / "b" / "cube.stl")
+    with pytest.raises(ValueError, match=re.escape(f"leads to {str(tmp_path / 'b' / 'cube.stl')!r}")):
+        load_urdf(gv.Scene(), path)
+    load_urdf(gv.Scene(), path, mesh_folder=tmp_path / "b")
+    load_urdf(gv.Scene(), path, outside_files=True)
+    path = tmp_path / "c" / "robot.urdf"  # as in a workspace that is installed by links
+    path.parent.mkdir()
+    path.symlink_to(robot_with_mesh(tmp_path / "b" / "robot.urdf", "cube.stl"))
+    (tmp_path / "c" / "cube.stl").symlink_to(tmp_path / "b" / "cube.stl")
+    load_urdf(gv.Scene(), path)
+
+
+def test_packages_around_the_package_are_not_reached(tmp_path):
+    cube(tmp_path / "a" / "cube.stl")
+    for written in ("../../cube.stl", "package://../cube.stl", "cube.stl"):
+        path = robot_with_mesh(tmp_path / "a" / "b" / "urdf" / "robot.urdf", written)
+        for folder in ("a", "a/b"):
+            (tmp_path / folder / "package.xml").write_text("<package/>")
+        with pytest.raises(ValueError, match="outside_files=True"):
+            load_urdf(gv.Scene(), path)
+        (tmp_path / "a" / "b" / "package.xml").unlink()
+        load_urdf(gv.Scene(), path)
+
+
+def test_a_folder_of_meshes_may_be_given(tmp_path):
+    cube(tmp_path / "b" / "c" / "cube.stl")
+    for written in ("c/cube.stl", "cube.stl", "../b/c/cube.stl"):
+        path = robot_with_mesh(tmp_path / "a" / "robot.urdf", written)
+        folder = tmp_path / "b" if written.startswith("c/") else tmp_path / "b" / "c"
+        with pytest.raises(ValueError, match=r"cube\.stl"):
+            load_urdf(gv.Scene(), path)
+        load_urdf(gv.Scene(), path, mesh_folder=folder)
+
+
+def test_the_users_home_is_no_package(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home" / "me"))
+    cube(tmp_path / "home" / "me" / "cube.stl")
+    for written in ("package://home/me/cube.stl", "package://me/cube.stl"):
+        path = robot_with_mesh(tmp_path / "home" / "me" / "robots" / "robot.urdf", written)
+        with pytest.raises(ValueError, match="outside_files=True"):
+            load_urdf(gv.Scene(), path)

@@ -32,7 +32,7 @@ def parted(i, j):
         height = 2.0 * ((0.6180339887498949 * (k + 0.5)) % 1.0) - 1.0
         across = math.sqrt(1.0 - height * height)
         x, y, z = x + sign * across * math.cos(turn * k), y + sign * across * math.sin(turn * k), z + sign * height
-    return 1e-12 * x, 1e-12 * y, 1e-12 * z
+    return 1e-100 * x, 1e-100 * y, 1e-100 * z
 
 
 @njit(nogil=True, error_model="numpy")

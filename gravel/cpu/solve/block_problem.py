@@ -75,8 +75,8 @@ class BlockProblem(ConeVectors):
         self.joints.calm()
 
     def sweep(self, passes, cap, enough):
-        """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts, one pass does it, and there is
-        nothing for a second: then this returns 0."""
+        """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts one pass does it,
+        and there is nothing for a second: then this returns 0."""
         self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.scalars.friction) * cap, enough
         if self.joints.count + self.number == 0 and self.share.alone:
             return min(passes, 1)  # nothing to solve
