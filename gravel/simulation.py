@@ -431,7 +431,7 @@ class Simulation:
             apart = np.linalg.norm(position - position[mesh], axis=1) - extent[mesh, 3] - extent[:, 3] - way
             if (fast & (apart < 0.0)).any():
                 row = int(np.argmax(np.where(fast & (apart < 0.0), way / half, 0.0)))
-                body, other = engine.ids()[[row, mesh]].tolist()
+                body, other = int(engine.ids()[row]), int(engine.ids()[int(mesh)])
                 self._warned_of_speed = True
                 warnings.warn(
                     f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the "
