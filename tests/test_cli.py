@@ -126,6 +126,21 @@ def test_robot_without_servos_falls_over(call, tmp_path):
     assert read_joints(tmp_path / "leg.vtkhdf")["angle"][-1, 0] > 0.3
 
 
+def test_robot_with_a_mesh_elsewhere_is_read_on_request(call, tmp_path):
+    (tmp_path / "robot").mkdir()
+    corners = ["0 0 0", "1 0 0", "0 1 0", "0 0 1"]
+    faces = ["1 3 2", "1 2 4", "1 4 3", "2 3 4"]
+    (tmp_path / "foot.obj").write_text("".join(f"v {c}\n" for c in corners) + "".join(f"f {f}\n" for f in faces))
+    text = (
+        '<robot name="r"><link name="foot"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+    mesh = '<collision><geometry><mesh filename="../foot.obj"/></geometry></collision></link></robot>'
+    (tmp_path / "robot" / "r.urdf").write_text(text + mesh)
+    result = call("robot", "robot/r.urdf", "--time", 0)
+    assert result.exit_code != 0 and "'../foot.obj' must be a file in" in result.output and "outside_files=True" in result.output
+    assert call("robot", "robot/r.urdf", "--time", 0, "--outside-files").exit_code == 0
+
+
 def test_robot_that_is_not_there(call):
     result = call("robot", "nobody.urdf")
     assert result.exit_code == 1 and "nobody.urdf" in result.output and "Traceback" not in result.output
