@@ -160,6 +160,7 @@ class Simulation:
         self._rules: Rules | None = None
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
+        self._check_cohesion(pair_table(self.materials, self.pairs))
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
 
@@ -257,7 +258,7 @@ class Simulation:
         threshold = self.restitution_threshold
         if threshold is None:
             threshold = 5 * self.dt * math.hypot(*self.gravity)
-        self._rules = Rules(
+        rules = Rules(
             step=self.dt,
             midpoint=self.midpoint,
             gravity=self.gravity,
@@ -271,11 +272,13 @@ class Simulation:
             recovery_speed=self.recovery_speed,
             threshold=threshold,
         )
-        self._check_cohesion(self._rules.contact_values[..., PAIR_FIELDS.index("cohesion")])
-        self.engine.set_rules(self._rules)
+        self._check_cohesion(rules.contact_values)
+        self.engine.set_rules(rules)
+        self._rules = rules
 
-    def _check_cohesion(self, cohesion):
+    def _check_cohesion(self, contact_values):
         """Refuse what bodies cannot bear in this precision: impulses are rounded, and what is rounded off must not be a weight."""
+        cohesion = contact_values[..., PAIR_FIELDS.index("cohesion")]
         if not cohesion.any():
             return
         material, inverse_mass = self.engine.field("tag")[:, MATERIAL], self.engine.field("inverse_mass")[:, 0]
@@ -696,7 +699,7 @@ class Simulation:
 
         functions = self.motions, self.mechanism.function_laws()
         twin = from_bytes(to_bytes(self), self.threads, *functions)
-        twin.report, twin._deepest = self.report, self._deepest
+        twin.report, twin._deepest, twin._warned_of_speed = self.report, self._deepest, self._warned_of_speed
         twin._known_contacts = None if self._refused else self.contacts
         return twin
 

@@ -225,7 +225,13 @@ def test_cohesion_beyond_the_precision_is_refused():
 
     weight = 2500 * 4 / 3 * np.pi * 0.05**3 * 9.81
     with pytest.raises(ValueError, match=r"cohesion must be at most 100000 times .* single .* 1e\+12 N is 7.8e\+10 times that of body 1"):
-        advance(pile_with(1e12, "single"), 1)
+        pile_with(1e12, "single")
+    sim = pile_with(0.0, "single")
+    sim.add_bodies(gv.Sphere(0.05), [(0, 1, 0.05)], gv.Material(cohesion=1e12))
+    for _ in range(2):  # not once only
+        with pytest.raises(ValueError, match="cohesion must be at most"):
+            sim.step()
+    assert sim.steps == 0
     for ratio, precision in ((9e4, "single"), (9e12, "double")):
         sim = advance(pile_with(ratio * weight, precision), 200)
         assert sim.positions[1:, 2] == pytest.approx(0.05, abs=1e-4) and sim.report.converged
