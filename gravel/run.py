@@ -85,7 +85,7 @@ def run(
     if save is not None:
         writer = ResultWriter(save, simulation)
         calls.append(_Periodic(lambda s: _whole(writer.write_frame), every, simulation))
-    tally = _Tally()
+    tally, first = _Tally(), simulation.steps
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
     started = time.perf_counter()
     bar = tqdm(total=steps, disable=not progress, unit="step", smoothing=0.1, dynamic_ncols=True)
@@ -99,9 +99,7 @@ def run(
             for _ in range(steps):
                 begun = time.perf_counter()
                 report = simulation.step()
-                tally.add(report, time.perf_counter() - begun)
-                if writer:
-                    writer.observe(report)
+                _record(report, time.perf_counter() - begun, tally, writer)
                 for call in calls:
                     call(simulation)
                 bar.update()
@@ -114,6 +112,8 @@ def run(
         simulation.views.renew()  # what was written and refused is not part of the last good state
         raise
     finally:  # also when a step failed: the state is the last good one
+        if simulation.steps > first + tally.steps:  # the last step counts, though an interrupt or a warning came before its record
+            _record(simulation.report, 0.0, tally, writer)
         if writer:
             try:
                 if not calls[-1].just_called(simulation):
@@ -144,6 +144,13 @@ def _whole(function, *arguments):
     """Files are written to the end: HDF5 swallows an interrupt that comes in between."""
     with HeldBack():
         function(*arguments)
+
+
+def _record(report, seconds, tally, writer):
+    with HeldBack():
+        tally.add(report, seconds)
+        if writer:
+            writer.observe(report)
 
 
 class _Tally:
