@@ -135,7 +135,8 @@ class Problem(Protocol):
 
     def sweep(self, passes: int, cap: float, enough: float) -> int:
         """Gauss-Seidel: every row in turn takes the impulse that is best for it alone, from where the last two sweeps point (momentum
-        up to ``cap``). Ends early when no row's velocity changes by more than ``enough``; returns how many passes were made."""
+        up to ``cap``). Ends early when no row's velocity changes by more than ``enough``; returns how many passes were made, 0 where
+        there is nothing left to do."""
 
     def calm(self) -> None:
         """The next sweep starts without momentum."""

@@ -142,6 +142,17 @@ def test_what_is_no_ordinary_file_is_not_replaced(kind, tmp_path):
     assert pipe.is_fifo() and sim.steps == 0
 
 
+def test_a_state_that_is_not_finite_does_not_replace_the_last_checkpoint(tmp_path):
+    path = tmp_path / "c.h5"
+    sim = advance(pile(), 2)
+    sim.save(path)
+    good = path.read_bytes()
+    sim.positions[5, 1] = np.nan
+    with pytest.raises(gv.SimulationError, match="positions of body 5 must be finite"):
+        sim.save(path)
+    assert path.read_bytes() == good and [p.name for p in tmp_path.iterdir()] == ["c.h5"]
+
+
 def test_one_path_for_result_and_checkpoint_is_refused(tmp_path):
     sim, link = pile(), tmp_path / "b"
     link.symlink_to(tmp_path / "a")
@@ -254,8 +265,8 @@ def test_solids_too_fast_for_a_mesh_are_told_of():
         advance(flying(gv.Capsule(0.01, 0.015), 50.0, 9.0), 1)  # far away
 
 
-def test_many_materials_cost_nothing_in_a_step():
-    """The table of pairs is made with a few operations on arrays, not pair by pair."""
+def test_the_table_of_many_materials_follows_the_rule_of_two():
+    """Geometric means of friction, and what was set for a pair."""
     from gravel.materials import pair_table
 
     materials = [gv.Material(friction=0.001 * k) for k in range(300)]

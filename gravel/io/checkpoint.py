@@ -21,6 +21,7 @@ import numpy as np
 from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
 from gravel.io import sound
+from gravel.io.sound import DAMAGE
 from gravel.io.vtkhdf import check_room, check_writable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
@@ -34,7 +35,6 @@ VERSION = 7
 MAGIC = b"\x89HDF"
 SEAL, SEAL_BYTES = b"gravel checkpoint, sha256 ", 90
 CHUNK = 1 << 24  # bytes that are read at once
-DAMAGE = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, OSError, RuntimeError, MemoryError, RecursionError)
 SETTINGS = (
     "dt",
     "broad_phase",

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from gravel.io.vtkhdf import DAMAGE, stored
+from gravel.io.sound import DAMAGE, stored
 from gravel.problem import ConeProblem
 
 

@@ -1,8 +1,11 @@
-"""Whether the arrays of a checkpoint can be what gravel wrote: names, types, lengths, and every number that is an index.
+"""Whether HDF5 files can be what they say: arrays that are kept in the file itself (``stored``), and for checkpoints names, types,
+lengths, and every number that is an index.
 
 The kernels trust their indices; a file that was changed on purpose must not lead them outside their arrays. Everything here raises a
-``ValueError`` with a few words, to which ``checkpoint`` adds the name of the file.
+``ValueError`` with a few words, to which the reader adds the name of the file.
 """
+
+import math
 
 import h5py
 import numpy as np
@@ -13,12 +16,25 @@ from gravel.shapes import COMPOUND, HULL, MESH, PLANE
 from gravel.shapes.geometry import LEAF, NONE
 from gravel.state import FIELDS, GROUP, IMMOVABLE, MATERIAL, MOVABLE, SHAPE, STATUS
 
+# what h5py, and code that takes a file's word for it, may raise where the file is damaged
+DAMAGE = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, OSError, RuntimeError, MemoryError, RecursionError)
+PACKED = 100  # bytes of an array for each byte of its file, at most; a size that is damaged would fill the memory
 MEMORY = ("a", "b", "feature", "impulse", "number", "torque")
 
 
 def need(condition, words):
     if not condition:
         raise ValueError(words)
+
+
+def stored(group, name):
+    """A dataset of numbers in a group, if it is kept in the file itself (links lead to any file of the machine) and has room there."""
+    data = group[name]
+    need(isinstance(data, h5py.Dataset) and data.dtype.kind in "fiub", f"{name} holds no numbers")
+    need(data.file.filename == group.file.filename and not data.external and not data.is_virtual, f"{name} is kept in another file")
+    size = math.prod(data.shape) * data.dtype.itemsize
+    need(size <= PACKED * group.file.id.get_filesize(), f"{name} is said to have the shape {data.shape}, for which its file is too small")
+    return data
 
 
 def arrays_of(group, prefix=""):
@@ -30,9 +46,9 @@ def arrays_of(group, prefix=""):
         if isinstance(item, h5py.Group):
             arrays.update(arrays_of(item, f"{prefix}{name}/"))
         else:
-            need(isinstance(item, h5py.Dataset) and not item.external and not item.is_virtual, f"{prefix}{name} is not kept in the file")
-            need(item.dtype.kind in "fiub" and item.dtype.isnative, f"{prefix}{name} holds {item.dtype}")
-            arrays[f"{prefix}{name}"] = item[()]
+            data = stored(group, name)
+            need(data.dtype.isnative, f"{prefix}{name} holds {data.dtype}")
+            arrays[f"{prefix}{name}"] = data[()]
     return arrays
 
 

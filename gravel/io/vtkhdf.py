@@ -11,7 +11,6 @@ after every frame, so that what was written before a stop can be read.
 import contextlib
 import ctypes
 import errno
-import math
 import os
 import pathlib
 import shutil
@@ -20,6 +19,7 @@ import h5py
 import numpy as np
 
 from gravel import shapes
+from gravel.io.sound import DAMAGE, stored
 from gravel.io.triangles import kind_of, surface_of
 from gravel.rotations import rotate
 from gravel.shapes import PLANE
@@ -286,8 +286,6 @@ class ResultWriter:
 
 
 # --- reading
-DAMAGE = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, OSError, RuntimeError, MemoryError)  # raised by h5py
-PACKED = 100  # bytes of an array for each byte of its file, at most; a size that is damaged would fill the memory
 
 
 @contextlib.contextmanager
@@ -297,18 +295,6 @@ def _reading(path):
         yield
     except DAMAGE as error:
         raise ValueError(f"{path} cannot be read as a result of gravel: {' '.join(str(error).split())}") from None
-
-
-def stored(group, name):
-    """A dataset of numbers in a group, if it is kept in the file itself (links lead to any file of the machine) and has room there."""
-    data = group[name]
-    if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "fiub":
-        raise ValueError(f"{name} holds no numbers")
-    if data.file.filename != group.file.filename or data.external or data.is_virtual:
-        raise ValueError(f"{name} is kept in another file")
-    if math.prod(data.shape) * data.dtype.itemsize > PACKED * group.file.id.get_filesize():
-        raise ValueError(f"{name} is said to have the shape {data.shape}, for which its file is too small")
-    return data
 
 
 def open_result(path):

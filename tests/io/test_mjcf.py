@@ -575,9 +575,9 @@ def test_files_near_the_model_are_read(tmp_path, kind, folder, written):
 
 
 @pytest.mark.parametrize("kind", REFERENCES)
-@pytest.mark.parametrize("written", ["..", "../b", "../../root/b", "{root}/b", "..\\b", "../assets/../b"])
+@pytest.mark.parametrize("written", ["..", "../b", "../../top/b", "{root}/b", "..\\b", "../assets/../b"])
 def test_files_elsewhere_are_refused_before_mujoco_reads_anything(tmp_path, monkeypatch, kind, written):
-    root = tmp_path / "root"
+    root = tmp_path / "top"
     put_assets(root)
     put_assets(root / "b")
     (root / "assets").mkdir()
