@@ -19,7 +19,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.contacts import ContactTable
-from gravel.engine import ELLIPSOID_METHODS, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
+from gravel.engine import Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.joints.kinds import ANGLE, OFFSET_Z
@@ -29,9 +29,10 @@ from gravel.motion import pose_at
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
+from gravel.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
 from gravel.shapes import MESH, SPHERE
 from gravel.shapes.geometry import NONE, Geometries
-from gravel.solvers import GaussSeidel, Solver
+from gravel.solvers import Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, MOVABLE, REMOVED, SHAPE, STATUS, Views
 
 if TYPE_CHECKING:
@@ -86,7 +87,22 @@ class Simulation:
     ``joints`` "direct" solves all joints at once in every iteration, so that their error does not depend on the length of chains;
     "iterative" treats their rows like contacts, as the papers do. ``integrator`` "midpoint" looks at contacts, joints and forces
     half a step ahead (Moreau's rule, second order), "euler" at the start of the step, as the papers do.
+
+    Settings may change while it runs: ``sim.gravity = (0, 0, -1.6)``, and so ``dt``, ``solver``, ``friction``, ``integrator``, ``margin``,
+    ``recovery``, ``recovery_speed``, ``warm_start``, ``restitution_threshold`` and ``ellipsoid_method``.
     """
+
+    dt: float
+    solver: Solver
+    gravity: np.ndarray
+    friction: str
+    integrator: str
+    ellipsoid_method: str
+    margin: float | None
+    recovery: float
+    recovery_speed: float
+    warm_start: bool
+    restitution_threshold: float | None
 
     def __init__(
         self,
@@ -112,34 +128,21 @@ class Simulation:
             raise TypeError(f"scene must be a Scene, not {scene!r}")
         if len(scene) == 0:
             raise ValueError("scene must hold at least one body; add some with scene.add_body or scene.add_bodies")
+        self._made = False  # until then, attributes are new
+        self._rules: Rules | None = None
+        self.steps = 0
+        self.start_time = 0.0
         self.scene = scene
-        self.dt = checks.number("dt", dt, above=0.0)
-        self.solver = GaussSeidel() if solver is None else solver
-        if not isinstance(self.solver, Solver):
-            raise TypeError(f"solver must be a solver such as GaussSeidel(), not {solver!r}")
-        checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
-        checks.choice("friction", friction, ("cone", "coulomb"))
-        checks.choice("joints", joints, ("direct", "iterative"))
-        checks.choice("integrator", integrator, ("midpoint", "euler"))
-        self.threads = checked_threads(threads)
+        self.dt, self.friction, self.integrator = dt, friction, integrator
+        self.solver = solver  # type: ignore[assignment]  # None: the default
+        self.ellipsoid_method, self.margin, self.recovery, self.recovery_speed = ellipsoid_method, margin, recovery, recovery_speed
+        self.warm_start, self.restitution_threshold = warm_start, restitution_threshold
+        self.joint_mode = checks.choice("joints", joints, ("direct", "iterative"))
+        self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
-        self.joint_mode, self.integrator = joints, integrator
-        self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
-        self.ellipsoid_method = ellipsoid_method
-        self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
-        self.recovery = checks.number("recovery", recovery, minimum=0.0, maximum=1.0)
-        self.recovery_speed = (
-            float(recovery_speed) if recovery_speed == math.inf else checks.number("recovery_speed", recovery_speed, above=0.0)
-        )
-        if not isinstance(warm_start, (bool, np.bool_)):
-            raise TypeError(f"warm_start must be True or False, not {warm_start!r}")
-        self.warm_start = bool(warm_start)
-        self.restitution_threshold = (
-            None if restitution_threshold is None else checks.number("restitution_threshold", restitution_threshold, minimum=0.0)
-        )
         self.world = _world(bounds, scene.bodies)
         self.geometries = Geometries(scene.geometries)
-        self.gravity = scene.gravity.copy()
+        self.gravity = scene.gravity
         self.materials, self.pairs, self.ignored = (
             list(scene.materials),
             {pair: dict(values) for pair, values in scene.pairs.items()},
@@ -149,20 +152,30 @@ class Simulation:
         self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
         self.motions = dict(scene.motions)
         self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
-        self.steps = 0
-        self.start_time = 0.0
         self.report: StepReport | None = None
         self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self._known_contacts: ContactTable | None = None  # of a copy that has not stepped yet
         self._stepped = False  # whether a step was taken by this object: the first may have to compile
         self._gate, self._under_way = threading.Lock(), _nobody  # who is changing the engine, if anybody is
-        self._rules: Rules | None = None
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
         self._check_cohesion(pair_table(self.materials, self.pairs))
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
+        self._made = True
+
+    def __setattr__(self, name, value):
+        """Settings (``gravel.settings``) are checked as in the constructor and hold from the next step on; ``time`` goes on when ``dt``
+        changes. Attributes that there are not are refused: a misspelt one would do nothing."""
+        if name in CHANGEABLE:
+            value = CHANGEABLE[name](value)
+            if name == "dt" and self.steps:
+                super().__setattr__("start_time", self.time - self.steps * value)
+            super().__setattr__("_rules", None)
+        elif getattr(self, "_made", False) and (name in FOR_LIFE or name not in self.__dict__):
+            refuse_unknown(name, {*dir(type(self)), *self.__dict__} - {n for n in dir(type(self)) if n.startswith("_")})
+        super().__setattr__(name, value)
 
     # --- the step
     def step(self) -> StepReport:
