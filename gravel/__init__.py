@@ -5,6 +5,7 @@
 """
 
 from gravel.batches import contact_batches, count_contacts
+from gravel.cell import Cell, Deformation
 from gravel.contacts import ContactTable
 from gravel.detection import find_contacts
 from gravel.errors import SimulationError
@@ -51,6 +52,7 @@ __all__ = [
     "Box",
     "Bushing",
     "Capsule",
+    "Cell",
     "Clump",
     "Compound",
     "Cone",
@@ -60,6 +62,7 @@ __all__ = [
     "ConvexHull",
     "Cylinder",
     "Cylindrical",
+    "Deformation",
     "Distance",
     "Ellipsoid",
     "Fixed",

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks, materials, shapes
+from gravel.cell import Cell, Deformation
 from gravel.engine import GROUPS
 from gravel.joints.mechanism import Mechanism
+from gravel.motion import surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
 from gravel.shapes.geometry import Geometries
@@ -21,20 +23,27 @@ SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHu
 
 
 class Scene:
-    """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs.
+    """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs. ``gravity`` m/s2.
+
+    ``periodic``, for example ((x0, x1), None, (z0, z1)) in m: space repeats itself along some axes; what leaves the cell on one side comes
+    in on the other. ``deformation``, a ``Deformation``: the cell is strained, sheared, or follows a stress.
 
     >>> scene = Scene(gravity=(0, 0, -9.81))
     >>> floor = scene.add_body(Plane(), fixed=True)
     >>> grains = scene.add_bodies(Sphere(0.05), positions=[[0, 0, 0.05], [0, 0, 0.15]])
     """
 
-    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81)):
+    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), periodic=None, deformation: Deformation | None = None):
         self.gravity = checks.array("gravity", gravity, (3,))
+        if periodic is None and deformation is not None:
+            raise ValueError("deformation is that of a periodic cell: give periodic=((x0, x1), ...), too")
+        self.cell = None if periodic is None else Cell(periodic, deformation)
         self.bodies = Bodies()
         self.geometries = Geometries()
         self.materials: list[materials.Material] = []
         self.pairs: dict[tuple[int, int], dict] = {}  # (i, j), i <= j -> explicit contact values
         self.motions: dict[int, Any] = {}  # body -> motion
+        self.surfaces: dict[int, Any] = {}  # body -> velocity of its surface (6,), or a function of time
         self.forces: dict[int, tuple] = {}  # body -> (force, torque), world frame
         self.ignored = np.zeros((GROUPS, GROUPS), bool)
         self.mechanism = Mechanism()
@@ -43,8 +52,8 @@ class Scene:
         return self.bodies.count
 
     def add_body(self, shape, position: ArrayLike | None = None, material: materials.Material | None = None, **options) -> int:
-        """Add one body and return its id. Options as for ``add_bodies``, in their singular form:
-        ``quaternion``, ``velocity``, ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``."""
+        """Add one body and return its id. Options as for ``add_bodies``, in their singular form: ``quaternion``, ``velocity``,
+        ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``, ``surface_velocity``."""
         _check_shape(shape)
         if shape.count is not None:
             raise ValueError(f"shape holds {shape.count} sizes, but add_body adds one body; use add_bodies")
@@ -62,7 +71,7 @@ class Scene:
             if name in one:
                 bulk[one[name]] = None if value is None else [value]
             else:
-                checks.choice("option of add_body", name, (*one, "fixed", "group", "motion"))
+                checks.choice("option of add_body", name, (*one, "fixed", "group", "motion", "surface_velocity"))
                 bulk[name] = value
         place = checks.array("position", position, (3,))
         return int(self.add_bodies(shape, place[None], material, **bulk)[0])
@@ -81,6 +90,7 @@ class Scene:
         fixed: bool = False,
         group: int = 0,
         motion=None,
+        surface_velocity=None,
     ) -> np.ndarray:
         """Add N bodies of one kind of shape and return their ids (N,).
 
@@ -90,7 +100,10 @@ class Scene:
         (N, 3) rad/s are in the world frame. Masses come from the material's density unless ``masses`` (N,) in kg, and
         ``inertias`` (N, 3), principal moments about the body axes in kg m2, are given. ``fixed`` bodies never move;
         bodies with a ``motion`` follow it. Bodies of a ``group`` collide with all groups that ``ignore`` does not name.
+        ``surface_velocity`` (3,) m/s: their surface moves so, in the body's frame and along itself, while the body stays (a belt); a pair
+        of vectors, in m/s and rad/s: it also turns (a roll, a disc); or a function of time that returns one of these.
         """
+        surface = None if surface_velocity is None else surface_of(surface_velocity)
         block, geometry = body_block(
             shape,
             positions,
@@ -110,6 +123,8 @@ class Scene:
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
+        if surface is not None:
+            self.surfaces.update((int(i), surface) for i in ids)
         return ids
 
     def material_index(self, material: materials.Material) -> int:

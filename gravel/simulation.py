@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gravel import checks
+from gravel.cell import Deformation
 from gravel.contacts import ContactTable
-from gravel.engine import Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
+from gravel.engine import CellTooSmall, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.joints.kinds import ANGLE, OFFSET_Z
 from gravel.joints.table import JointTable, joint_table
 from gravel.materials import PAIR_FIELDS, Material, pair_table
-from gravel.motion import pose_at
+from gravel.motion import pose_at, surface_at, surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
@@ -140,7 +141,7 @@ class Simulation:
         self.joint_mode = checks.choice("joints", joints, ("direct", "iterative"))
         self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
-        self.world = _world(bounds, scene.bodies)
+        self.world = _world(bounds, scene)
         self.geometries = Geometries(scene.geometries)
         self.gravity = scene.gravity
         self.materials, self.pairs, self.ignored = (
@@ -151,6 +152,9 @@ class Simulation:
         self.engine.add(_block_with_forces(scene))
         self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
         self.motions = dict(scene.motions)
+        self.surfaces = dict(scene.surfaces)
+        self._surfaces_told: dict | None = None  # what the engine was told of them last
+        self.cell = None if scene.cell is None else scene.cell.copy()
         self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
         self.report: StepReport | None = None
         self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
@@ -202,6 +206,7 @@ class Simulation:
             taken = self.engine.commit(self.world)
             self._refuse_fault(taken.fault)
             broken = self._break_overloaded()
+            self._advance_cell()
             self.steps += 1
             self._refused, self._stepped, self._known_contacts = False, True, None
             self.views.renew()
@@ -237,11 +242,16 @@ class Simulation:
         self._renew_rules()
         self._join()
         self._refused = True  # until the step is taken
+        self._tell_of_cell()
+        self._tell_of_surfaces()
         engine.begin()
         if self.motions:
             engine.set_motion(self._driven())
         lap("motion")
-        found = engine.detect(lap)
+        try:
+            found = engine.detect(lap)
+        except CellTooSmall as error:
+            raise self._refusal(str(error), error.body) from None
         engine.match(warm)
         lap("match")
         impacts = engine.bounce()
@@ -354,6 +364,35 @@ class Simulation:
         if body >= 0:
             where = ", ".join(f"{x:g}" for x in self.engine.pick("position", [body])[0])
             raise self._refusal(f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds", body)
+
+    # --- periodic space and moving surfaces in the step
+    def _tell_of_cell(self):
+        if self.cell is not None:
+            self.cell.check_step(self.dt)
+            self.engine.set_cell(self.cell.lattice(0.5 * self.dt if self.midpoint else 0.0), self.cell.lattice(self.dt))
+
+    def _advance_cell(self):
+        """The cell a step later; where it follows a stress, at the rates that this step's stress gives it."""
+        if self.cell is None:
+            return
+        self.cell.advance(self.dt)
+        law = self.cell.deformation
+        if law is not None and law.controls_stress:
+            velocity, status = self.engine.field("velocity")[:, LINEAR], self.engine.field("tag")[:, STATUS]
+            movable = status == MOVABLE
+            mass = 1.0 / self.engine.field("inverse_mass")[movable, 0]
+            velocity = velocity[movable].astype(float)
+            velocity -= np.average(velocity, axis=0, weights=mass)
+            total = self.engine.virial() / self.dt + np.einsum("n,ni,nj->ij", mass, velocity, velocity)
+            self.cell.follow(np.diagonal(total) / self.cell.volume, float(mass.sum()), self.dt)
+
+    def _tell_of_surfaces(self):
+        time = self.time + (0.5 * self.dt if self.midpoint else 0.0)
+        if self._surfaces_told == self.surfaces and not any(map(callable, self.surfaces.values())):
+            return
+        values = [surface_at(surface, time, body) for body, surface in self.surfaces.items()]
+        self.engine.set_surfaces(np.array(list(self.surfaces), np.int64), np.array(values, float).reshape(-1, 6))
+        self._surfaces_told = dict(self.surfaces)
 
     # --- joints in the step
     def _settle_joints(self):
@@ -504,6 +543,16 @@ class Simulation:
         return self.views.lend("torques")
 
     @property
+    def windings(self) -> np.ndarray:
+        """(N, 3) how often bodies have left a periodic cell along each axis, upwards less downwards; to be read."""
+        return self.views.winding
+
+    @property
+    def unwrapped_positions(self) -> np.ndarray:
+        """(N, 3) m, to be read: where bodies would be if a periodic cell did not bring them back to its other side."""
+        return self.positions if self.cell is None else self.positions + self.cell.shifts(self.windings)
+
+    @property
     def bodies(self) -> Views:
         """All fields of the bodies by id, to be read: ``sim.bodies.extent`` (see ``gravel.state.FIELDS``)."""
         return self.views
@@ -534,11 +583,20 @@ class Simulation:
     @property
     def contacts(self) -> ContactTable:
         """The contacts of the last step with their impulses, a ``ContactTable``."""
-        if self._refused:
+        if not self.knows_contacts:
             raise SimulationError("contacts are not known after a refused step: take a good step first")
         if self._known_contacts is not None:
             return self._known_contacts
         return self.engine.contacts() if self._stepped else ContactTable.empty()
+
+    @property
+    def knows_contacts(self) -> bool:
+        """Whether ``contacts`` are those of a step that was taken, or none was yet."""
+        return not self._refused
+
+    def know_contacts(self, contacts: ContactTable) -> None:
+        """The contacts of the last step, of a simulation that has been read from a file or copied."""
+        self._known_contacts = contacts
 
     @property
     def joints(self) -> JointTable:
@@ -582,9 +640,11 @@ class Simulation:
         fixed: bool = False,
         group: int = 0,
         motion=None,
+        surface_velocity=None,
     ) -> np.ndarray:
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
         material = Material() if material is None else material
+        surface = None if surface_velocity is None else surface_of(surface_velocity)
         block, geometry = body_block(
             shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
         )
@@ -603,6 +663,8 @@ class Simulation:
         if motion is not None:
             for body, position, quaternion in zip(ids.tolist(), block["position"], np.array(block["quaternion"])):
                 self.motions[body], self.motion_starts[body] = motion, (position.copy(), quaternion, self.time)
+        if surface is not None:
+            self.surfaces.update((body, surface) for body in ids.tolist())
         return ids
 
     def remove(self, ids) -> None:
@@ -612,8 +674,9 @@ class Simulation:
             raise ValueError(f"ids must be below {self.count}, not {ids.min()} to {ids.max()}")
         with _Alone(self):
             self.views.take_back()
-            for body in ids.tolist() if self.motions else ():
+            for body in ids.tolist() if self.motions or self.surfaces else ():
                 self.motions.pop(body, None)
+                self.surfaces.pop(body, None)
             if len(self.mechanism):
                 self._join()
                 self.engine.break_joints(self.mechanism.joints_of(ids.tolist(), self.engine.joint_state().broken))
@@ -683,6 +746,23 @@ class Simulation:
             self.motions[int(body)] = motion
             self.motion_starts[int(body)] = (self.positions[body].copy(), self.quaternions[body].copy(), self.time)
 
+    def set_surface_velocity(self, body: int, surface_velocity) -> None:
+        """The surface of a body moves so from now on, see ``Scene.add_bodies``; None: with the body."""
+        if checks.count("body", body) >= self.count:
+            raise ValueError(f"body must be an id below {self.count}, not {body}")
+        if not self.alive[body]:
+            raise ValueError(f"body must be one that is there, but body {body} was removed")
+        if surface_velocity is None:
+            self.surfaces.pop(int(body), None)
+        else:
+            self.surfaces[int(body)] = surface_of(surface_velocity)
+
+    def deform(self, deformation: Deformation | None) -> None:
+        """The periodic cell deforms so from now on; None: it keeps its size and shape."""
+        if self.cell is None:
+            raise ValueError("deformation is that of a periodic cell, but this scene has none: Scene(periodic=((x0, x1), ...))")
+        self.cell.deform(deformation)
+
     # --- the run
     def run(
         self,
@@ -710,10 +790,11 @@ class Simulation:
         Python functions are shared with it."""
         from gravel.io.checkpoint import from_bytes, to_bytes
 
-        functions = self.motions, self.mechanism.function_laws()
-        twin = from_bytes(to_bytes(self), self.threads, *functions)
+        functions = self.motions, self.mechanism.function_laws(), self.surfaces
+        twin = from_bytes(to_bytes(self, contacts=False), self.threads, *functions)
         twin.report, twin._deepest, twin._warned_of_speed = self.report, self._deepest, self._warned_of_speed
-        twin._known_contacts = None if self._refused else self.contacts
+        if self.knows_contacts:
+            twin.know_contacts(self.contacts)
         return twin
 
     def __deepcopy__(self, memo) -> "Simulation":
@@ -725,14 +806,20 @@ class Simulation:
         """Pickled as a checkpoint, and with its functions, which pickle must be able to import."""
         from gravel.io.checkpoint import from_bytes, to_bytes
 
-        return from_bytes, (to_bytes(self), self.threads, self.motions, self.mechanism.function_laws())
+        return from_bytes, (to_bytes(self), self.threads, self.motions, self.mechanism.function_laws(), self.surfaces)
 
     @staticmethod
-    def load(path: str | os.PathLike, threads: int | None = None, motions: dict | None = None, laws: dict | None = None) -> "Simulation":
+    def load(
+        path: str | os.PathLike,
+        threads: int | None = None,
+        motions: dict | None = None,
+        laws: dict | None = None,
+        surfaces: dict | None = None,
+    ) -> "Simulation":
         """The simulation that a checkpoint holds; see ``gravel.io.checkpoint.load``."""
         from gravel.io.checkpoint import load
 
-        return load(path, threads, motions, laws)
+        return load(path, threads, motions, laws, surfaces)
 
 
 def _nobody():
@@ -802,13 +889,16 @@ def _block_with_forces(scene):
     return block
 
 
-def _world(bounds, bodies):
+def _world(bounds, scene):
     """(2, 3) bounds that no body may leave; by default far outside the scene."""
     if bounds is not None:
         world = checks.array("bounds", bounds, (2, 3))
         if (world[0] >= world[1]).any():
             raise ValueError(f"bounds must be (lower, upper) with lower < upper, not {bounds!r}")
         return world
-    low, high = bodies.position.min(axis=0), bodies.position.max(axis=0)
+    low, high = scene.bodies.position.min(axis=0), scene.bodies.position.max(axis=0)
     reach = 1e3 * max(1.0, float(np.linalg.norm(high - low)))
-    return np.stack([low - reach, high + reach])
+    world = np.stack([low - reach, high + reach])
+    if scene.cell is not None:  # machines are not brought back, they may go far
+        world[:, scene.cell.periodic] = [[-np.inf], [np.inf]]
+    return world

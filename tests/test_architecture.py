@@ -16,7 +16,7 @@ from gravel.engine import DEVICES, make_engine
 from gravel.problem import ConeProblem
 
 ROOT = pathlib.Path(__file__).parents[1]
-PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints"}  # descriptions
+PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints", "cell"}  # descriptions
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {"errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches", "simulation", "run", "io"}
 ALLOWED = {
@@ -29,6 +29,7 @@ ALLOWED = {
     "formulas": set(),
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
+    "cell": {"checks", "engine"},
     "shapes": {"checks", "rotations", "shapes"},
     "joints": {"checks", "errors", "rotations", "state", "joints"},
     "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
@@ -44,7 +45,7 @@ ALLOWED = {
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "solvers", "run", "io"},
     "run": {"checks", "errors", "interrupts", "io"},
-    "io": PLAIN | {"errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
+    "io": PLAIN | {"errors", "contacts", "engine", "scene", "problem", "solvers", "simulation", "io"},
     "view": {"checks", "rotations", "shapes", "io", "view"},
     "scenes": USER | {"scenes"},
     "bench": USER | {"scenes", "bench", "cpu", "cli"},
