@@ -40,8 +40,7 @@ class Scene:
         self.cell = None if periodic is None else Cell(periodic, deformation)
         self.bodies = Bodies()
         self.geometries = Geometries()
-        self.materials: list[materials.Material] = []
-        self.pairs: dict[tuple[int, int], dict] = {}  # (i, j), i <= j -> explicit contact values
+        self.materials = materials.Materials()
         self.motions: dict[int, Any] = {}  # body -> motion
         self.surfaces: dict[int, Any] = {}  # body -> velocity of its surface (6,), or a function of time
         self.forces: dict[int, tuple] = {}  # body -> (force, torque), world frame
@@ -104,10 +103,11 @@ class Scene:
         of vectors, in m/s and rad/s: it also turns (a roll, a disc); or a function of time that returns one of these.
         """
         surface = None if surface_velocity is None else surface_of(surface_velocity)
+        material = materials.DEFAULT if material is None else material
         block, geometry = body_block(
             shape,
             positions,
-            materials.Material() if material is None else material,
+            material,
             quaternions,
             velocities,
             angular_velocities,
@@ -117,7 +117,7 @@ class Scene:
             group,
             motion,
         )
-        block["tag"][MATERIAL] = self.material_index(materials.Material() if material is None else material)
+        block["tag"][MATERIAL] = self.material_index(material)
         block["geometry"] = self.geometries.number_of(geometry)
         block["id"] = np.arange(len(self), len(self) + len(block["position"]))
         ids = self.bodies.append(block)
@@ -129,23 +129,19 @@ class Scene:
 
     def material_index(self, material: materials.Material) -> int:
         """The number of a material in this scene; a new one is added."""
-        if not isinstance(material, materials.Material):
-            raise TypeError(f"material must be a Material, not {material!r}")
-        if material not in self.materials:
-            self.materials.append(material)
-        return self.materials.index(material)
+        return self.materials.number_of(material)
+
+    @property
+    def pairs(self) -> dict[tuple[int, int], dict]:
+        """(i, j), i <= j -> contact values that were given for the materials with these numbers."""
+        return self.materials.pairs
 
     def set_pair(self, material_a: materials.Material, material_b: materials.Material, **values: float) -> None:
-        """Give the contact values of one pair of materials (friction, restitution, rolling_friction,
-        spinning_friction, cohesion) instead of the mixing rule's."""
-        for material in (material_a, material_b):
-            if not isinstance(material, materials.Material):
-                raise TypeError(f"material must be a Material, not {material!r}")
-        for name, value in values.items():
-            checks.choice("contact value", name, materials.PAIR_FIELDS)
-            checks.number(name, value, minimum=0.0, maximum=1.0 if name == "restitution" else None)
-        i, j = sorted((self.material_index(material_a), self.material_index(material_b)))
-        self.pairs.setdefault((i, j), {}).update(values)
+        """Give the contact values of one pair of materials (``friction``, ``restitution``, ``rolling_friction`` m,
+        ``spinning_friction`` m, ``cohesion`` N) instead of the mixing rule's. Meant are the bodies that were, or will be, made with
+        these two objects; bodies of other materials with the same values are not. ``gravel.materials.DEFAULT`` is the material of
+        bodies that were given none."""
+        self.materials.set_pair(material_a, material_b, values)
 
     def ignore(self, group_a: int, group_b: int) -> None:
         """Bodies of group a and of group b pass through each other (a group may ignore itself)."""

@@ -11,6 +11,7 @@ import threading
 import time as clock_module
 import warnings
 import weakref
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.joints.kinds import ANGLE, OFFSET_Z
 from gravel.joints.table import JointTable, joint_table
-from gravel.materials import PAIR_FIELDS, Material, pair_table
+from gravel.materials import DEFAULT, PAIR_FIELDS, Material
 from gravel.motion import pose_at, surface_at, surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
@@ -52,22 +53,38 @@ ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 
 @dataclass(frozen=True)
 class StepReport:
-    """How one step went."""
+    """How one step went.
+
+    - ``step``: its number, from 1 on
+    - ``time`` s, simulated, at the end of the step
+    - ``contacts``: how many there were, gaps within the margin included
+    - ``iterations`` of the solver
+    - ``residual`` m/s: what is left of the error, the largest over contacts and joint rows
+    - ``residual_rms`` m/s: the root mean square of the same
+    - ``converged``: whether the residual is at most the tolerance (``Simulation.tolerance``)
+    - ``max_penetration`` m, found at the start of the step
+    - ``kinetic_energy`` J, at its end
+    - ``impacts``: how many collisions with restitution there were
+    - ``joint_violation`` m: the largest error of what a joint holds, at the end of the step
+    - ``broken``: how many joints broke
+    - ``broad_phase``: the name of the one that found the pairs
+    - ``seconds`` s of wall clock, by stage
+    """
 
     step: int
-    time: float  # s, at the end of the step
+    time: float
     contacts: int
     iterations: int
-    residual: float  # m/s, largest over contacts and joint rows
-    residual_rms: float  # m/s
-    converged: bool  # residual <= the tolerance (``Simulation.tolerance``)
-    max_penetration: float  # m, found at the start of the step
-    kinetic_energy: float  # J, at its end
-    impacts: int  # collisions with restitution
-    joint_violation: float  # m, largest error of what a joint holds, at the end of the step
-    broken: int  # joints that broke
-    broad_phase: str  # which one found the pairs
-    seconds: dict = field(repr=False)  # per stage
+    residual: float
+    residual_rms: float
+    converged: bool
+    max_penetration: float
+    kinetic_energy: float
+    impacts: int
+    joint_violation: float
+    broken: int
+    broad_phase: str
+    seconds: dict = field(repr=False)
 
 
 class Simulation:
@@ -144,12 +161,10 @@ class Simulation:
         self.world = _world(bounds, scene)
         self.geometries = Geometries(scene.geometries)
         self.gravity = scene.gravity
-        self.materials, self.pairs, self.ignored = (
-            list(scene.materials),
-            {pair: dict(values) for pair, values in scene.pairs.items()},
-            scene.ignored.copy(),
-        )
+        self.materials, self.ignored = scene.materials.copy(), scene.ignored.copy()
+        self._material_of = _by_id(scene.bodies)  # the number of each body's material; the engine knows its row
         self.engine.add(_block_with_forces(scene))
+        self._mark_materials()
         self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
         self.motions = dict(scene.motions)
         self.surfaces = dict(scene.surfaces)
@@ -164,7 +179,8 @@ class Simulation:
         self._gate, self._under_way = threading.Lock(), _nobody  # who is changing the engine, if anybody is
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
-        self._check_cohesion(pair_table(self.materials, self.pairs))
+        self._check_cohesion(self.materials.contact_values())
+        self._warn_of_arms()
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
         self._made = True
@@ -285,7 +301,7 @@ class Simulation:
             step=self.dt,
             midpoint=self.midpoint,
             gravity=self.gravity,
-            contact_values=pair_table(self.materials, self.pairs),
+            contact_values=self.materials.contact_values(),
             ignored=self.ignored,
             margin=Margin(0.0, MARGIN_SHARE) if self.margin is None else Margin(self.margin, 0.0),
             geometries=self.geometries,
@@ -448,6 +464,23 @@ class Simulation:
             self.engine.break_joints(broken)
             self._part()
         return len(broken)
+
+    def _warn_of_arms(self):
+        """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit."""
+        tag, radius = self.engine.field("tag"), self.engine.field("extent")[:, 3]
+        smallest = np.full(len(self.materials.kinds), np.inf)
+        moves = tag[:, STATUS] == MOVABLE
+        np.minimum.at(smallest, tag[moves, MATERIAL], radius[moves])
+        for name in ("rolling_friction", "spinning_friction"):
+            arms = np.array([getattr(material, name) for material in self.materials.kinds])
+            if (arms > smallest).any():
+                row = int(np.argmax(arms / smallest))
+                warnings.warn(
+                    f"{name} of {self.materials.kinds[row]} is a length, {arms[row]:g} m, and larger than a body of that material, whose "
+                    f"bounding radius is {smallest[row]:g} m: is it meant in units of the radius? Then multiply it by the radius",
+                    stacklevel=3,
+                )
+                return
 
     def _warn_of_depth(self, report):
         """Once: bodies that are far inside each other, which two are the worst, and what can be done about it."""
@@ -643,21 +676,22 @@ class Simulation:
         surface_velocity=None,
     ) -> np.ndarray:
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
-        material = Material() if material is None else material
+        material = DEFAULT if material is None else material
         surface = None if surface_velocity is None else surface_of(surface_velocity)
         block, geometry = body_block(
             shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
         )
         with _Alone(self):
-            if material not in self.materials:
-                self.materials.append(material)
-                self._rules = None
-            block["tag"][MATERIAL] = self.materials.index(material)
+            known = len(self.materials.kinds)
+            number = self.materials.number_of(material)
+            self._rules = self._rules if len(self.materials.kinds) == known else None
+            block["tag"][MATERIAL] = self.materials.row[number]
             if geometry is not None:
                 known = len(self.geometries)
                 block["geometry"] = self.geometries.number_of(geometry)
                 self._rules = self._rules if len(self.geometries) == known else None
             ids = block["id"] = np.arange(self.count, self.count + len(block["position"]))
+            self._material_of += array("i", [-1]) * (self.count - len(self._material_of)) + array("i", [number]) * len(ids)
             self.views.end(self.count + len(ids))
             self.engine.add(block)
         if motion is not None:
@@ -683,6 +717,40 @@ class Simulation:
                 self._part()
             self.engine.remove(ids)
             self.views.renew()
+
+    @property
+    def pairs(self) -> dict[tuple[int, int], dict]:
+        """(i, j), i <= j -> contact values that were given for ``materials[i]`` and ``materials[j]``."""
+        return self.materials.pairs
+
+    def set_pair(self, material_a: Material, material_b: Material, **values: float) -> None:
+        """Change the contact values of one pair of materials from now on; arguments as in ``Scene.set_pair``. After ``load``, the
+        materials are other objects than before: ``material_of`` tells which."""
+        for name, material in (("material_a", material_a), ("material_b", material_b)):
+            if isinstance(material, Material) and material not in self.materials and material in self.materials.kinds:
+                raise ValueError(f"{name} must be what material_of(body) gives, not another Material that is equal to it")
+        with _Alone(self):
+            before, self.materials = self.materials, self.materials.copy()
+            try:
+                self.materials.set_pair(material_a, material_b, values)
+                self._mark_materials()
+                self._check_cohesion(self.materials.contact_values())
+            except (TypeError, ValueError):
+                self.materials = before
+                self._mark_materials()
+                raise
+            self._rules = None
+
+    def material_of(self, body: int) -> Material:
+        """The material of a body: the object with which it was made, or after ``load`` the one that stands for it."""
+        if checks.count("body", body) >= self.count or self._material_of[body] < 0:
+            raise ValueError(f"body must be one that is there, but {body} is not")
+        return self.materials[self._material_of[body]]
+
+    def _mark_materials(self):
+        """The engine is told the row of each body's material in the table of contact values."""
+        number = np.frombuffer(self._material_of, np.int32)[self.engine.ids()]
+        self.engine.set_field("tag", slice(MATERIAL, MATERIAL + 1), np.array(self.materials.row, np.int32)[number, None])
 
     def add_joint(self, joint) -> int:
         """Join two bodies as they lie now; returns the joint's id."""
@@ -792,6 +860,7 @@ class Simulation:
 
         functions = self.motions, self.mechanism.function_laws(), self.surfaces
         twin = from_bytes(to_bytes(self, contacts=False), self.threads, *functions)
+        twin.materials, twin._material_of = self.materials.copy(), self._material_of[:]
         twin.report, twin._deepest, twin._warned_of_speed = self.report, self._deepest, self._warned_of_speed
         if self.knows_contacts:
             twin.know_contacts(self.contacts)
@@ -877,6 +946,13 @@ class _OfBody:
 
 def _array_pose(pose):
     return np.asarray(pose[0], float), np.asarray(pose[1], float)
+
+
+def _by_id(bodies):
+    """The number of each body's material, by id."""
+    numbers = np.full(int(bodies.id.max()) + 1, -1, np.int32)
+    numbers[bodies.id] = bodies.tag[:, MATERIAL]
+    return array("i", numbers.tobytes())
 
 
 def _block_with_forces(scene):

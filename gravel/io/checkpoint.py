@@ -25,7 +25,7 @@ from gravel.errors import MissingFunctionError
 from gravel.io import sound
 from gravel.io.sound import DAMAGE
 from gravel.io.vtkhdf import check_room, check_writable
-from gravel.materials import Material
+from gravel.materials import Material, Materials
 from gravel.motion import ConstantVelocity, Oscillation, surface_of
 from gravel.scene import Scene
 from gravel.shapes.geometry import Geometries, Geometry
@@ -131,8 +131,8 @@ def _read(file, threads, motions, laws, surfaces):
     scene = Scene(arrays["gravity"])
     scene.bodies = Bodies()
     scene.bodies.append({f.name: arrays[f"bodies/{f.name}"] for f in FIELDS})
-    scene.materials = [Material(**m) for m in about["materials"]]
-    scene.pairs = {tuple(pair): values for pair, values in about["pairs"]}
+    pairs = {tuple(pair): values for pair, values in about["pairs"]}
+    scene.materials = Materials([Material(**m) for m in about["materials"]], pairs)
     scene.ignored = arrays["ignored"].astype(bool)
     scene.geometries = Geometries(made)
     solver = SOLVERS[about["solver"][0]](**about["solver"][1])
@@ -200,8 +200,8 @@ def _description(simulation):
     return {
         "settings": {name: "inf" if value == math.inf else value for name, value in settings.items()},
         "solver": [solver, dataclasses.asdict(simulation.solver)],
-        "materials": [dataclasses.asdict(m) for m in simulation.materials],
-        "pairs": [[list(pair), values] for pair, values in simulation.pairs.items()],
+        "materials": [dataclasses.asdict(m) for m in simulation.materials.kinds],
+        "pairs": [[list(pair), values] for pair, values in simulation.materials.pairs_of_rows().items()],
         "motions": motions,
         "surfaces": [[body, None if callable(surface) else surface] for body, surface in simulation.surfaces.items()],
         "cell": None if simulation.cell is None else simulation.cell.to_values(),
