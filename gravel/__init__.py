@@ -37,6 +37,7 @@ from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
 from gravel.problem import ConeProblem, Solution
 from gravel.scene import Scene
+from gravel.servo import ServoWall
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import HeightField, Mesh
@@ -89,6 +90,7 @@ __all__ = [
     "Scene",
     "Screw",
     "Simulation",
+    "ServoWall",
     "SlideGear",
     "SimulationError",
     "Solution",

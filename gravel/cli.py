@@ -106,7 +106,8 @@ def run(
     else:
         given = {"friction": friction, "precision": precision, "joints": joints}
         options = {**setup.options, **{name: value for name, value in given.items() if value is not None}}
-        method = SOLVERS[solver](iterations=iterations, tolerance=tolerance)
+        own = options.pop("solver", None)  # of the scene
+        method = SOLVERS[solver](iterations=iterations, tolerance=own.tolerance if own and tolerance is None else tolerance)
         simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, threads=threads, **options)
     click.echo(f"device {simulation.device} ({processor()}), threads {simulation.threads}, precision {simulation.precision}")
     joints = f"{len(simulation.mechanism)} joints, " if len(simulation.mechanism) else ""
@@ -131,6 +132,9 @@ def finish(scene, simulation, setup, report, output, with_picture, until):
         for check in setup.check(simulation, report):
             failed |= not check.passed
             click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
+    if setup.curve is not None:
+        setup.curve.write(output.with_suffix(".csv"))
+        click.echo(f"wrote {output.with_suffix('.csv')}: {', '.join(setup.curve.columns)}")
     if with_picture:
         draw(output)
     click.echo(

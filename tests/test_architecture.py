@@ -18,7 +18,21 @@ from gravel.problem import ConeProblem
 ROOT = pathlib.Path(__file__).parents[1]
 PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints", "cell"}  # descriptions
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
-USER = PLAIN | {"errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches", "simulation", "run", "io"}
+USER = PLAIN | {
+    "errors",
+    "contacts",
+    "engine",
+    "queries",
+    "scene",
+    "solvers",
+    "problem",
+    "detection",
+    "batches",
+    "simulation",
+    "run",
+    "io",
+    "servo",
+}
 ALLOWED = {
     "checks": set(),
     "rotations": set(),
@@ -41,6 +55,7 @@ ALLOWED = {
     "solvers": {"checks", "engine"},
     "settings": {"checks", "engine", "solvers"},
     "problem": {"checks", "engine"},
+    "servo": PLAIN,
     "detection": PLAIN | {"contacts", "engine", "scene"},
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "solvers", "run", "io"},

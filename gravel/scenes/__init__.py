@@ -7,6 +7,7 @@ from gravel import checks
 NAMES = (
     *("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider"),
     *("pendulum", "slider-crank", "four-bar", "gyroscope", "chain", "segregation", "vehicle", "excavator"),
+    *("oedometer", "triaxial", "direct-shear", "simple-shear"),
 )
 
 

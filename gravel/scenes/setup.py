@@ -16,6 +16,28 @@ class Setup:
     check: object  # function(simulation, run report) -> list of Check
     observers: list = field(default_factory=list)
     options: dict = field(default_factory=dict)  # further arguments of Simulation
+    curve: object = None  # a Curve that the observers fill
+
+
+class Curve:
+    """A table that a scene fills while it runs, one row a sample; ``gravel run`` leaves it as a CSV file beside the result."""
+
+    def __init__(self, *columns):
+        """``columns``: names with their units, as in "stress Pa"."""
+        self.columns, self.rows = columns, []
+
+    def add(self, *values):
+        self.rows.append(tuple(float(value) for value in values))
+
+    def __getitem__(self, name):
+        """A column by its name, without the unit."""
+        place = [column.split()[0] for column in self.columns].index(name)
+        return np.array([row[place] for row in self.rows])
+
+    def write(self, path):
+        with open(path, "w") as file:
+            file.write(",".join(self.columns) + "\n")
+            file.writelines(",".join(f"{value:.9g}" for value in row) + "\n" for row in self.rows)
 
 
 @dataclass(frozen=True)

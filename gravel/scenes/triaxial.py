@@ -1,0 +1,99 @@
+"""A triaxial test: grains between six smooth plates, held at one stress from the sides and pressed from above.
+
+First all plates press with the same stress; then the upper one moves down at constant speed while the others keep theirs. The stress that
+it needs rises to a peak, from which the angle of friction follows; the volume shrinks a little at first, then grows (Reynolds' dilatancy).
+"""
+
+import numpy as np
+
+from gravel.materials import Material
+from gravel.scene import Scene
+from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, staggered
+from gravel.servo import ServoWall, friction_angle
+from gravel.shapes import Plane, Sphere
+from gravel.solvers import GaussSeidel
+
+BODIES, FEWEST = 1000, 200
+RADIUS, FRICTION = 0.01, 0.5
+STRESS = 1e4  # Pa, from the sides
+PRESS, STRAIN, RATE = 0.5, 0.15, 0.2  # s of pressing alike, axial strain of the test, 1/s
+RAMP, GENTLE = 0.3, 0.02  # s until that stress is reached, and the share of it at the start
+TOLERANCE = 5e-3  # m/s: 5 % of what the stress gives a grain in a step, as by default of gravity
+WALLS = 1  # their group: they pass through each other
+EVERY = 10  # steps between two samples
+
+
+def build(bodies, seed, friction=FRICTION):
+    rng = np.random.default_rng(seed)
+    sand, smooth = Material(density=2600, friction=friction), Material(density=2600, friction=0.0)
+    half = 1.02 * RADIUS * np.cbrt(bodies / 2)  # twice as high as wide
+    scene = Scene(gravity=(0, 0, 0))
+    scene.ignore(WALLS, WALLS)
+    scene.add_body(Plane(), material=smooth, fixed=True, group=WALLS)
+    places = staggered(bodies, half, half, RADIUS, rng)
+    scene.add_bodies(Sphere(RADIUS * rng.uniform(0.75, 1.0, bodies)), places, sand)
+    top = places[:, 2].max() + 1.1 * RADIUS
+    common = {"material": smooth, "group": WALLS, "thickness": 4 * RADIUS, "stress": GENTLE * STRESS}
+    plates = [
+        ServoWall(scene, (-sign * half * np.eye(3)[axis] + (0, 0, 0.5 * top)), sign * np.eye(3)[axis], size, **common)
+        for axis, size in ((0, (3 * half, 2 * top)), (1, (2 * top, 3 * half)))
+        for sign in (1, -1)
+    ]
+    plates.append(ServoWall(scene, (0, 0, top), (0, 0, -1), (3 * half, 3 * half), **common))
+    run = Triaxial(plates, half, top)
+    time = PRESS + STRAIN / RATE
+    options = {"friction": "coulomb", "solver": GaussSeidel(tolerance=TOLERANCE)}
+    return Setup(scene, 1 / 2000, time, lambda s, r: run.check(s, r, bodies), [run], options, run.curve)
+
+
+class Triaxial:
+    """Keeps the stresses as the sample's faces change, and takes down what it measures."""
+
+    def __init__(self, plates, half, top):
+        self.plates, self.half, self.top = plates, half, top
+        self.curve = Curve("strain -", "volume_strain -", "axial Pa", "lateral Pa", "friction_angle deg")
+        self.start = None  # height and volume at the beginning of the test
+
+    def size(self, simulation):
+        """(3,) m, of the sample."""
+        travel = simulation.joints.slide[[plate.joint for plate in self.plates]]
+        return np.array([2 * self.half - travel[0] - travel[1], 2 * self.half - travel[2] - travel[3], self.top - travel[4]])
+
+    def __call__(self, simulation):
+        if simulation.steps % EVERY:
+            return
+        size = self.size(simulation)
+        areas = size.prod() / size[[0, 0, 1, 1, 2]]
+        if self.start is None and simulation.time >= PRESS:
+            self.start = size
+            self.plates[4].set(simulation, speed=RATE * size[2])
+        stress = STRESS * min(max(simulation.time / RAMP, GENTLE), 1.0)
+        for plate, area in zip(self.plates[: 4 if self.start is not None else 5], areas):
+            plate.set(simulation, stress=stress, area=area)
+        self.plates[4].area = areas[4]
+        if self.start is not None:
+            stress = [plate.stress(simulation) for plate in self.plates]
+            strains = 1 - size[2] / self.start[2], size.prod() / self.start.prod() - 1
+            lateral = float(np.mean(stress[:4]))
+            self.curve.add(*strains, stress[4], lateral, friction_angle(stress[4], lateral))
+
+    def smooth(self, name):
+        """A column, averaged over one percent of strain."""
+        width = max(int(0.01 / (RATE * EVERY / 2000)), 1)
+        return np.convolve(self.curve[name], np.ones(width) / width, "valid")
+
+    def check(self, simulation, report, bodies):
+        angle, volume, lateral = (self.smooth(name) for name in ("friction_angle", "volume_strain", "lateral"))
+        peak, lowest = float(angle.max()), float(volume.min())
+        off = float(np.abs(lateral / STRESS - 1).max())
+        return [
+            mass_check(simulation, bodies + len(self.plates)),
+            Check("stress from the sides", off < 0.05, f"within {100 * off:.2g} % of {STRESS / 1e3:g} kPa, allowed 5 %"),
+            Check("peak angle of friction", 20 < peak < 45, f"{peak:.1f} degrees"),
+            Check(
+                "it shrinks, then grows",
+                lowest < 0 and volume[-1] > lowest + 0.002,
+                f"{100 * lowest:.2f} % at the smallest, {100 * volume[-1]:+.2f} % at the end",
+            ),
+            penetration_check(simulation, report, RADIUS, 0.05),
+        ]
