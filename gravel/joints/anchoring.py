@@ -95,7 +95,7 @@ def check_meeting(joint, anchor, size):
     if tilt > MEETING:
         angle = math.degrees(math.asin(min(tilt, 1.0)))
         wanted = "at right angles" if isinstance(joint, Universal) else "parallel"
-        axes = "its axis and that of b, square to its slide," if isinstance(joint, RevoluteTranslational) else "its axes"
+        axes = "its axes, that of b square to its slide," if isinstance(joint, RevoluteTranslational) else "its axes"
         raise ValueError(f"{joint.describe()}: {axes} are {angle:g} degrees from {wanted} at the start; {advice}")
 
 
