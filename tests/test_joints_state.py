@@ -568,17 +568,17 @@ def test_assembly_of_rods():
     ball, block = scene.add_body(gv.Sphere(0.1), (0.5, 0, 0.02)), scene.add_body(gv.Box((0.1, 0.2, 0.1)), (0.5, 2, 0.03))
     rod = gv.RevoluteSpherical(None, ball, point=(0, 0, 0), axis=(0, 0, 1), point_b=(0.45, 0, 0.02), length=0.5)
     slide = gv.RevoluteTranslational(
-        None, block, point=(0, 1.8, 0), axis=(0, 0, 1), point_b=(0.45, 2, 0.03), slide=(0.02, 1, 0.05), length=0.5
+        None, block, point=(0, 1.8, 0), axis=(0, 0, 1), point_b=(0.45, 2, 0.03), slide=(-0.02, -1, -0.05), length=0.5
     )
     for joint in (rod, slide):
         scene.add_joint(joint, assemble=True)
     sim = gv.Simulation(scene, 1e-3, precision="double")
     for _ in range(2):
         end, on_slide = point_of(sim, ball, (-0.05, 0, 0)), point_of(sim, block, (-0.05, 0, 0)) - (0, 1.8, 0)
-        along = point_of(sim, block, np.array((0.02, 1, 0.05)) / np.linalg.norm((0.02, 1, 0.05))) - sim.positions[block]
+        along = point_of(sim, block, np.array((-0.02, -1, -0.05)) / np.linalg.norm((0.02, 1, 0.05))) - sim.positions[block]
         assert abs(np.linalg.norm(end) - 0.5) < 1e-8 and abs(end[2]) < 1e-8
         assert abs(on_slide[2]) < 1e-8 and abs(along[2]) < 1e-8
-        assert abs(np.cross(on_slide, along)[2] - 0.5) < 1e-8
+        assert abs(np.cross(on_slide, along)[2] + 0.5) < 1e-8
         assert energy(sim) < 1e-12 and np.abs(sim.joints.violation).max() < 1e-8
         sim.step()
 
