@@ -24,7 +24,7 @@ from gravel.contacts import ContactTable
 from gravel.engine import CellTooSmall, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
-from gravel.joints.kinds import ANGLE, OFFSET_Z
+from gravel.joints.kinds import SLIDES, TURNS
 from gravel.joints.table import JointTable, joint_table
 from gravel.materials import DEFAULT, PAIR_FIELDS, Material
 from gravel.motion import pose_at, surface_at, surface_of
@@ -787,8 +787,8 @@ class Simulation:
         if coordinate is not None:
             checks.choice("coordinate", coordinate, ("slide", "angle"))
         self._join()
-        gauge = {None: None, "slide": OFFSET_Z, "angle": ANGLE}[coordinate]
-        self.engine.set_laws(*self.mechanism.set_motor(joint, motor, gauge))
+        gauges = {None: None, "slide": SLIDES, "angle": TURNS}[coordinate]
+        self.engine.set_laws(*self.mechanism.set_motor(joint, motor, gauges))
 
     def _check_joint(self, joint):
         if checks.count("joint", joint) >= len(self.mechanism):

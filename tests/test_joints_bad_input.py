@@ -17,6 +17,8 @@ BETWEEN = [
     gv.Fixed,
     gv.Planar,
     gv.Distance,
+    gv.RevoluteSpherical,
+    gv.RevoluteTranslational,
     gv.PointOnLine,
     gv.Screw,
     gv.Spring,
@@ -26,12 +28,15 @@ BETWEEN = [
 NEEDED = {  # arguments without which a kind is refused
     gv.Universal: {"axis_b": (1, 0, 0)},
     gv.Distance: {"point_b": (0, 0, 2)},
+    gv.RevoluteSpherical: {"point_b": (0, 0.5, 1)},
+    gv.RevoluteTranslational: {"point_b": (0, 0.5, 1), "slide": (1, 0, 0)},
     gv.Screw: {"pitch": 0.1},
     gv.Spring: {"point_b": (0, 0, 2), "stiffness": 10.0},
     gv.RotationalSpring: {"stiffness": 10.0},
     gv.Bushing: {"stiffness": 10.0},
 }
-ONE_DRIVE = [gv.Revolute, gv.Prismatic, gv.PointOnLine, gv.Cylindrical, gv.Screw]
+TWO_DRIVES = [gv.Cylindrical, gv.Screw, gv.RevoluteTranslational]
+ONE_DRIVE = [gv.Revolute, gv.Prismatic, gv.PointOnLine, gv.RevoluteSpherical, *TWO_DRIVES]
 
 
 def refuse(call, *words, error=ValueError):
@@ -170,7 +175,7 @@ def test_points_that_are_off_the_plane():
     refused_by_scene(make(gv.Planar, None, CRATE, point_b=(0, 0, 1.05)), "Planar", "body 1", "0.05", "assemble=True")
 
 
-@pytest.mark.parametrize("kind", [gv.Revolute, gv.Prismatic, gv.Cylindrical, gv.Screw, gv.Planar])
+@pytest.mark.parametrize("kind", [gv.Revolute, gv.Prismatic, gv.Cylindrical, gv.Screw, gv.Planar, gv.RevoluteTranslational])
 def test_axes_that_do_not_agree(kind):
     """Five degrees apart."""
     tilted = (0, np.sin(np.pi / 36), np.cos(np.pi / 36))
@@ -210,7 +215,7 @@ def test_collide_is_true_or_false(kind):
 
 @pytest.mark.parametrize("kind", ONE_DRIVE)
 def test_friction_and_start_of_coordinates(kind):
-    for name in ("friction", "turn_friction") if kind in (gv.Cylindrical, gv.Screw) else ("friction",):
+    for name in ("friction", "turn_friction") if kind in TWO_DRIVES else ("friction",):
         wrong(kind, f"{kind.__name__} {name}", "at least 0", "-0.5", **{name: -0.5})
         wrong(kind, f"{kind.__name__} {name}", "nan", **{name: NAN})
         wrong(kind, f"{kind.__name__} {name}", "'rough'", error=TypeError, **{name: "rough"})
@@ -224,14 +229,49 @@ def test_joints_without_a_coordinate_take_nothing_that_acts_on_it():
             wrong(kind, name, error=TypeError, **{name: None})
 
 
-def test_distance():
-    refuse(lambda: gv.Distance(None, CRATE, point=POINT), "Distance", "point_b")
-    wrong(gv.Distance, "Distance length", "greater than 0", "0.0", length=0.0)
-    wrong(gv.Distance, "Distance length", "greater than 0", "-2", length=-2.0)
-    wrong(gv.Distance, "Distance length", "nan", length=NAN)
-    wrong(gv.Distance, "Distance length", "'long'", error=TypeError, length="long")
-    wrong(gv.Distance, "Distance length", "greater than 0", "point_b", "the same", point_b=POINT)
-    refused_by_scene(make(gv.Distance, length=1.5), "Distance", "body 1", "body 2", "1.5", "assemble=True")  # they are 1 m apart
+@pytest.mark.parametrize("kind", [gv.Distance, gv.RevoluteSpherical])
+def test_rods(kind):
+    name = kind.__name__
+    refuse(lambda: kind(None, CRATE, point=POINT), name, "point_b")
+    wrong(kind, f"{name} length", "greater than 0", "0.0", length=0.0)
+    wrong(kind, f"{name} length", "greater than 0", "-2", length=-2.0)
+    wrong(kind, f"{name} length", "nan", length=NAN)
+    wrong(kind, f"{name} length", "'long'", error=TypeError, length="long")
+    wrong(kind, f"{name} length", "greater than 0", "point_b", "the same", point_b=POINT)
+    joint = make(kind, length=1.5)  # it is shorter
+    refused_by_scene(joint, name, "body 1", "body 2", "1.5", "assemble=True")
+    crates().add_joint(joint, assemble=True)
+
+
+def test_rods_on_a_hinge_are_square_to_its_axis():
+    wrong(gv.RevoluteSpherical, "RevoluteSpherical point_b", "beside the axis", "(0.0, 0.0, 2.0)", point_b=(0, 0, 2))
+    wrong(gv.RevoluteSpherical, "RevoluteSpherical point_b", "beside the axis", point_b=POINT, length=1.0)
+    joint = make(gv.RevoluteSpherical, None, CRATE, point_b=(0, 0.5, 1.05))
+    refused_by_scene(joint, "RevoluteSpherical", "body 1", "0.05 m", "along its axis", "assemble=True")
+    crates().add_joint(joint, assemble=True)
+
+
+def test_slides_on_a_rod():
+    name = "RevoluteTranslational"
+    kind = gv.RevoluteTranslational
+    refuse(lambda: kind(None, CRATE, point=POINT, slide=(1, 0, 0)), name, "point_b")
+    refuse(lambda: kind(None, CRATE, point=POINT, point_b=(0, 0.5, 1)), name, "slide", "right angles")
+    wrong(kind, f"{name} slide", "direction", slide=(0, 0, 0))
+    wrong(kind, f"{name} slide[1]", "nan", slide=(0, NAN, 1))
+    wrong(kind, f"{name} slide", "'along'", error=TypeError, slide="along")
+    wrong(kind, f"{name} slide", "right angles", "axis", "(0.0, 0.0, 1.0)", slide=(0, 0, 1))
+    wrong(kind, f"{name} slide", "right angles", "axis_b", "(0.0, 0.6, 0.8)", slide=(0, 1, 0), axis_b=(0, 0.6, 0.8))
+    wrong(kind, f"{name} length", "at least 0", "-0.5", length=-0.5)
+    wrong(kind, f"{name} length", "'long'", error=TypeError, length="long")
+    make(kind, point_b=POINT)  # a pin in a slot
+    for options, words in (
+        ({"length": 0.7}, ("0.5 m", "0.7 m")),
+        ({"point_b": (0, 0.5, 1.05)}, ("0.05 m", "along its axis")),
+        ({"slide": (np.cos(np.pi / 36), 0, np.sin(np.pi / 36))}, ("slide", "5 degrees")),
+    ):
+        joint = make(kind, None, CRATE, **options)
+        refused_by_scene(joint, name, "body 1", "assemble=True", *words)
+        crates().add_joint(joint, assemble=True)
 
 
 def test_screw_needs_a_pitch():
@@ -288,7 +328,7 @@ def test_ropes_are_long_enough_at_the_start():
 @pytest.mark.parametrize("kind", ONE_DRIVE)
 @pytest.mark.parametrize("motor", [3.0, "fast", gv.SpeedMotor, lambda t: 1.0, gv.SpringLaw(1.0)])
 def test_motors_are_motors(kind, motor):
-    for name in ("motor", "turn_motor") if kind in (gv.Cylindrical, gv.Screw) else ("motor",):
+    for name in ("motor", "turn_motor") if kind in TWO_DRIVES else ("motor",):
         wrong(kind, f"{kind.__name__} {name}", "SpeedMotor", repr(motor), error=TypeError, **{name: motor})
 
 

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from gravel.contacts import ContactTable
-from gravel.joints.kinds import TURN_Z
+from gravel.joints.kinds import LAST_GAUGE
 from gravel.joints.rows import ANCHOR_FIELDS, ROW_FIELDS, SPRING_FUNCTION
 from gravel.shapes import COMPOUND, HULL, MESH, PLANE
 from gravel.shapes.geometry import LEAF, NONE
@@ -161,13 +161,13 @@ def check_joints(arrays, names, identity, ids):
     for name in ("row_joint", "row_owner"):
         within(name, joints[name], 0, count)
     within("row_joint_2", joints["row_joint_2"], -1, count)
-    within("row_gauge", joints["row_gauge"], 0, TURN_Z + 1)
-    within("row_gauge_2", joints["row_gauge_2"], 0, TURN_Z + 1)
+    within("row_gauge", joints["row_gauge"], 0, LAST_GAUGE + 1)
+    within("row_gauge_2", joints["row_gauge_2"], 0, LAST_GAUGE + 1)
     within("row_role", joints["row_role"], 0, SPRING_FUNCTION + 1)
     within("functions", joints["functions"], 0, rows)
     need(joints["coordinates"].shape[1:] == (4,) and joints["apart"].shape[1:] == (3,), "coordinates or pairs apart have another shape")
     within("coordinates", joints["coordinates"][:, 0], 0, max(count, 1))
-    within("coordinates", joints["coordinates"][:, 1], 0, TURN_Z + 1)
+    within("coordinates", joints["coordinates"][:, 1], 0, LAST_GAUGE + 1)
     within("pairs apart", joints["apart"][:, :2], 0, ids)
     within("pairs apart", joints["apart"][:, 2], -1, count)
 

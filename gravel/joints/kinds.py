@@ -7,11 +7,14 @@ With d = (point of b) - (point of a), each joint holds a few of these scalars, i
     OFFSET i    d . a_i       the points stay together along a_i
     DOT ij      a_i . b_j     two directions stay at right angles
     DISTANCE    |d| - length
+    REACH i     d . b_i       the same as OFFSET along a direction that b carries along
 
 and leaves others free, its coordinates, on which limits, friction, springs and motors act:
 
     OFFSET 3    slide along the axis, m
+    REACH 2     slide along a direction of b, m
     ANGLE       turn of b about the axis, rad, counted on over full turns
+    SWING       turn of d about the axis, rad, counted likewise: a rod that has no body
     DISTANCE    length, m
 
 A body is its id, or None for the world. The engines' ``gauges`` have the gradients.
@@ -26,12 +29,17 @@ import numpy as np
 from gravel import checks
 from gravel.joints.drives import MOTORS, SpringLaw, as_limits
 from gravel.joints.rows import FRICTION, HOLD, LIMIT, SPRING, Row
+from gravel.rotations import between, rotate
 
 OFFSET_X, OFFSET_Y, OFFSET_Z = 0, 1, 2
 DOT = 3  # DOT + 3 i + j: a_i . b_j, counted from 0
 DISTANCE, ANGLE = 12, 13
 TURN_X, TURN_Y, TURN_Z = 14, 15, 16  # components of the rotation vector from a to b in the frame of a
+SWING = 17  # of d about a3, counted from a1
+REACH_X, REACH_Y = 18, 19  # d . b1, d . b2
+LAST_GAUGE = REACH_Y
 
+TURNS, SLIDES = (ANGLE, SWING), (OFFSET_Z, REACH_Y)  # coordinates that users see as an angle, or as a slide
 POINT = (OFFSET_X, OFFSET_Y, OFFSET_Z)
 LINE = (OFFSET_X, OFFSET_Y)
 AXIS = (DOT + 2, DOT + 5)  # a1 . b3, a2 . b3
@@ -50,7 +58,7 @@ class Drive(NamedTuple):
 
     def rows(self, size, lengths):
         """Limits, friction, spring and motor, each a row."""
-        scale, start = size if self.gauge == ANGLE else 1.0, {"start": self.start}
+        scale, start = {ANGLE: size, SWING: lengths[DISTANCE]}.get(self.gauge, 1.0), {"start": self.start}
         if self.limits is not None:
             values = {name: getattr(self.limits, name) for name in ("lower", "upper", "restitution", "damping")}
             yield Row(self.gauge, LIMIT, scale, {**values, **start, "stiffness": self.limits.stiffness or 0.0})
@@ -83,6 +91,7 @@ class Joint:
     break_torque: float = math.inf
 
     HOLDS: ClassVar[tuple] = ()  # gauges kept at zero
+    LENGTH: ClassVar[int | None] = None  # that of them which is kept at ``length`` instead (None: as at the start)
     COORDINATES: ClassVar[tuple] = ()  # (gauge, prefix of the options that act on it)
 
     def __post_init__(self):
@@ -144,7 +153,14 @@ class Joint:
 
     def held_at(self, gauge, lengths):
         """What a gauge is held at."""
-        return 0.0
+        if gauge != self.LENGTH:
+            return 0.0
+        return lengths[gauge] if self.length is None else math.copysign(self.length, lengths[gauge])
+
+    @property
+    def across(self):
+        """Direction of a1, at right angles to the axis, where it matters."""
+        return None
 
     def seen(self, lengths):
         """Coordinates that users see: (gauge, what it is called at the start, gauge at the start)."""
@@ -226,15 +242,21 @@ class PointOnLine(OneDrive):
 
 
 @dataclass(frozen=True)
-class Cylindrical(OneDrive):
-    """b slides along the axis and turns about it. ``limits``, ``motor``, ``friction``, ``spring`` and ``start`` act on the slide,
-    the same names with ``turn_`` on the angle."""
+class TwoDrives(OneDrive):
+    """A joint that slides and turns: ``limits``, ``motor``, ``friction``, ``spring`` and ``start`` act on the slide, the same names
+    with ``turn_`` on the angle."""
 
     turn_limits: object = None
     turn_motor: object = None
     turn_friction: float = 0.0
     turn_spring: SpringLaw = None
     turn_start: float = 0.0
+
+
+@dataclass(frozen=True)
+class Cylindrical(TwoDrives):
+    """b slides along the axis and turns about it. ``limits``, ``motor``, ``friction``, ``spring`` and ``start`` act on the slide,
+    the same names with ``turn_`` on the angle."""
 
     HOLDS = (*LINE, *AXIS)
     COORDINATES = ((OFFSET_Z, ""), (ANGLE, "turn_"))
@@ -266,20 +288,77 @@ class Distance(Joint):
     length: float = None
 
     HOLDS = (DISTANCE,)
+    LENGTH = DISTANCE
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_rod(self)
+
+    def seen(self, lengths):
+        return [(DISTANCE, 0.0, lengths[DISTANCE])]
+
+
+@dataclass(frozen=True)
+class RevoluteSpherical(OneDrive):
+    """A rod without mass that turns about ``axis`` through ``point`` on a, at right angles to it, and ends in a ball joint at
+    ``point_b`` on b: the points stay ``length`` m apart (None: as at the start). Coordinate: the rod's angle about the axis, rad,
+    ``start`` where it lies at the start; a motor there turns the rod."""
+
+    length: float = None
+
+    HOLDS = (DISTANCE, OFFSET_Z)
+    LENGTH = DISTANCE
+    COORDINATES = ((SWING, ""),)
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_rod(self)
+        along = np.subtract(self.point_b, self.point)
+        if np.linalg.norm(self.across) <= 1e-9 * np.linalg.norm(along):
+            raise ValueError(f"RevoluteSpherical point_b must lie beside the axis through point, not on it, as {self.point_b} does")
+
+    @property
+    def across(self):
+        along = np.subtract(self.point_b, self.point)
+        return along - (along @ self.axis) * np.asarray(self.axis)
+
+
+@dataclass(frozen=True)
+class RevoluteTranslational(TwoDrives):
+    """A rod without mass between a hinge on a and a slide on b. It turns about ``axis`` through ``point`` on a and ends, at right
+    angles, on the line through ``point_b`` along ``slide``, both of which b carries along: b turns about the axis with the rod and
+    slides across its end. The line stays ``length`` m from ``point`` (None: as at the start; 0: a pin in a slot).
+
+    Coordinates: the slide, m, from where ``point_b`` is at the rod's end, and the angle of b about the axis, rad. ``limits``,
+    ``motor``, ``friction``, ``spring`` and ``start`` act on the slide, the same names with ``turn_`` on the angle."""
+
+    slide: object = None
+    length: float = None
+
+    HOLDS = (REACH_X, OFFSET_Z, *AXIS)
+    LENGTH = REACH_X
+    COORDINATES = ((REACH_Y, ""), (ANGLE, "turn_"))
 
     def __post_init__(self):
         super().__post_init__()
         _need_point_b(self)
+        if self.slide is None:
+            raise ValueError("RevoluteTranslational needs slide, the direction along which b slides, at right angles to axis")
+        slide = checks.unit("RevoluteTranslational slide", self.slide)
+        object.__setattr__(self, "slide", tuple(slide.tolist()))
         if self.length is not None:
-            checks.number("Distance length", self.length, above=0.0)
-        elif math.dist(self.point, self.point_b) < 1e-12:
-            raise ValueError("Distance length must be greater than 0, but point and point_b are the same")
+            checks.number("RevoluteTranslational length", self.length, minimum=0.0)
+        name = "axis" if self.axis_b is None else "axis_b"
+        axis = np.asarray(getattr(self, name))
+        slant = float(axis @ slide)
+        if abs(slant) > (1 - 1e-9 if self.axis_b is None else 1e-6):
+            raise ValueError(f"RevoluteTranslational slide must be at right angles to {name} {tuple(axis.tolist())}, not {self.slide}")
+        # what b takes for the axis is square to its slide: where the bodies do not lie so, ``axis`` and this do not agree at the start
+        object.__setattr__(self, "axis_b", tuple(checks.unit("RevoluteTranslational axis_b", axis - slant * slide).tolist()))
 
-    def held_at(self, gauge, lengths):
-        return lengths[DISTANCE] if self.length is None else self.length
-
-    def seen(self, lengths):
-        return [(DISTANCE, 0.0, lengths[DISTANCE])]
+    @property
+    def across(self):
+        return rotate(between(self.axis_b, self.axis), np.cross(self.slide, self.axis_b))
 
 
 @dataclass(frozen=True)
@@ -356,14 +435,14 @@ class Bushing(Joint):
 
 @dataclass(frozen=True)
 class Gear:
-    """Two hinges (ids of Revolute, Cylindrical or Screw joints) turn together: angle of the second = ``ratio`` times angle of the
-    first, both counted from the start. Negative for wheels that mesh on the outside."""
+    """Two joints that have an angle (ids of hinges such as Revolute, Cylindrical or Screw) turn together: angle of the second =
+    ``ratio`` times angle of the first, both counted from the start. Negative for wheels that mesh on the outside."""
 
     joint_1: int
     joint_2: int
     ratio: float
 
-    GAUGES: ClassVar[tuple] = (ANGLE, ANGLE)
+    COUPLES: ClassVar[tuple] = (TURNS, TURNS)
 
     def __post_init__(self):
         _check_coupling(self)
@@ -379,7 +458,7 @@ class RackPinion:
     joint_2: int
     radius: float
 
-    GAUGES: ClassVar[tuple] = (ANGLE, OFFSET_Z)
+    COUPLES: ClassVar[tuple] = (TURNS, SLIDES)
 
     def __post_init__(self):
         _check_coupling(self)
@@ -396,7 +475,7 @@ class SlideGear(Gear):
     """Two slides (ids of Prismatic, PointOnLine or Cylindrical joints) move together: slide of the second = ``ratio`` times slide of
     the first, both counted from the start; the fingers of a gripper."""
 
-    GAUGES = (OFFSET_Z, OFFSET_Z)
+    COUPLES = (SLIDES, SLIDES)
 
 
 KINDS = (
@@ -408,6 +487,8 @@ KINDS = (
     Fixed,
     Planar,
     Distance,
+    RevoluteSpherical,
+    RevoluteTranslational,
     PointOnLine,
     Screw,
     Spring,
@@ -422,6 +503,15 @@ KINDS = (
 def _need_point_b(joint):
     if joint.point_b is None:
         raise ValueError(f"{type(joint).__name__} needs point_b, the point on body b")
+
+
+def _check_rod(joint):
+    _need_point_b(joint)
+    kind = type(joint).__name__
+    if joint.length is not None:
+        checks.number(f"{kind} length", joint.length, above=0.0)
+    elif math.dist(joint.point, joint.point_b) < 1e-12:
+        raise ValueError(f"{kind} length must be greater than 0, but point and point_b are the same")
 
 
 def _take_spring_law(joint):

@@ -13,7 +13,7 @@ import scipy.sparse.csgraph
 from gravel.errors import MissingFunctionError
 from gravel.joints import anchoring
 from gravel.joints.drives import MOTORS, ForceMotor, Moment, NoNumber, PositionMotor, SpeedMotor, SpringLaw
-from gravel.joints.kinds import ANGLE, KINDS, Joint
+from gravel.joints.kinds import KINDS, TURNS, Joint
 from gravel.joints.rows import ANCHOR_FIELDS, CARRIED, FORCE, HOLD, MOTOR_ROLES, POSITION, ROW_FIELDS, SPEED, WHOLE, JointArrays, Row
 
 
@@ -72,19 +72,21 @@ class Mechanism:
     def _add_coupling(self, joint):
         """A gear: a row between coordinates of two joints, and no bodies of its own."""
         kind = type(joint).__name__
-        for name, gauge in zip(("joint_1", "joint_2"), joint.GAUGES):
+        gauges = []
+        for name, wanted in zip(("joint_1", "joint_2"), joint.COUPLES):
             which = getattr(joint, name)
             if which >= len(self):
                 raise ValueError(f"{kind} {name} must be the id of a joint, below {len(self)}, not {which}")
-            if not any(c[:2] == (which, gauge) for c in self.coordinates):
-                wanted = "turns about an axis" if gauge == ANGLE else "slides along an axis"
-                raise ValueError(f"{kind} {name} must be a joint that {wanted}, but {self.names[which]} does not")
+            gauges.append(next((gauge for j, gauge, *_ in self.coordinates if j == which and gauge in wanted), None))
+            if gauges[-1] is None:
+                does = "turns about an axis" if wanted == TURNS else "slides along an axis"
+                raise ValueError(f"{kind} {name} must be a joint that {does}, but {self.names[which]} does not")
         still = np.zeros(3), np.zeros(3), np.array([1.0, 0, 0, 0]), np.array([1.0, 0, 0, 0])
         number = self._add_joint(f"{kind} of joints {joint.joint_1} and {joint.joint_2}", None, None, still)
-        scale = self._scale_of(joint.joint_2) if joint.GAUGES[1] == ANGLE else 1.0
-        pair = joint.joint_2, joint.GAUGES[1], joint.ratio
-        off = joint.ratio * self._gauge_now(joint.joint_1, joint.GAUGES[0]) - self._gauge_now(*pair[:2])
-        self._add_row(number, Row(joint.GAUGES[0], HOLD, scale, {"value": scale * off}, joint=joint.joint_1, pair=pair))
+        scale = self._scale_of(joint.joint_2) if gauges[1] in TURNS else 1.0
+        pair = joint.joint_2, gauges[1], joint.ratio
+        off = joint.ratio * self._gauge_now(joint.joint_1, gauges[0]) - self._gauge_now(*pair[:2])
+        self._add_row(number, Row(gauges[0], HOLD, scale, {"value": scale * off}, joint=joint.joint_1, pair=pair))
         return number
 
     def _gauge_now(self, joint, gauge):
@@ -103,13 +105,13 @@ class Mechanism:
             self.row_values[name].append(given.get(name, 0))
 
     # --- motors and springs
-    def set_motor(self, joint, motor, gauge):
-        """Replace the motor of a joint; returns (its row, the law's new numbers)."""
+    def set_motor(self, joint, motor, gauges):
+        """Replace the motor of a joint, on one of some gauges (None: any); returns (its row, the law's new numbers)."""
         if not isinstance(motor, MOTORS):
             raise TypeError(f"motor must be a SpeedMotor, PositionMotor or ForceMotor, not {motor!r}")
         rows = self.row_values
         for row, (owner, role, at) in enumerate(zip(rows["owner"], rows["role"], rows["gauge"])):
-            if owner == joint and role in MOTOR_ROLES and (gauge is None or at == gauge):
+            if owner == joint and role in MOTOR_ROLES and (gauges is None or at in gauges):
                 self.functions.pop(row, None)
                 if motor.is_function:
                     self.functions[row] = motor

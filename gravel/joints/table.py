@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gravel.joints.kinds import ANGLE
+from gravel.joints.kinds import TURNS
 from gravel.joints.rows import JointState
 
 
@@ -49,7 +49,7 @@ def joint_table(coordinates: list, state: JointState) -> JointTable:
     n = len(state.broken)
     columns = {name: np.full(n, np.nan) for name in ("slide", "slide_speed", "angle", "angle_speed")}
     for k, (joint, gauge, start, _) in enumerate(coordinates):
-        name = "angle" if gauge == ANGLE else "slide"
+        name = "angle" if gauge in TURNS else "slide"
         columns[name][joint] = state.coordinate[k] + start
         columns[name + "_speed"][joint] = state.rate[k]
     return JointTable(

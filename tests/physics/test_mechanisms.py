@@ -726,6 +726,9 @@ PITCH, RATIO, RADIUS = 0.3, -2.0, 0.15
 POINT, OTHER = np.array([0.3, -0.2, 0.4]), np.array([-0.3, 0.5, 0.1])
 AXIS = np.array([0.48, 0.6, 0.64])
 SIDE = np.array([0.8, 0.0, -0.6])
+TRACK = np.cross(AXIS, SIDE)
+ROD, END = 0.7, POINT + 0.7 * SIDE  # a rod square to the axis
+ON_TRACK = END + 0.2 * TRACK
 assert abs(AXIS @ SIDE) < 1e-15 and abs(AXIS @ AXIS - 1) < 1e-15
 
 # kind: (joints between bodies 0 and 1 (and 2), freedoms it takes, what must be zero)
@@ -761,6 +764,19 @@ PAIRS = {
         lambda: [gv.Distance(0, 1, POINT, point_b=OTHER)],
         1,
         lambda m: [np.linalg.norm(m.apart(0, 1, POINT, OTHER)) - np.linalg.norm(OTHER - POINT)],
+    ),
+    "RevoluteSpherical": (
+        lambda: [gv.RevoluteSpherical(0, 1, POINT, AXIS, point_b=END)],
+        2,
+        lambda m: [np.linalg.norm(m.apart(0, 1, POINT, END)) - ROD, m.apart(0, 1, POINT, END) @ m.direction(0, AXIS)],
+    ),
+    "RevoluteTranslational": (
+        lambda: [gv.RevoluteTranslational(0, 1, POINT, AXIS, point_b=ON_TRACK, slide=TRACK)],
+        4,
+        lambda m: (
+            [m.apart(0, 1, POINT, ON_TRACK) @ m.direction(1, SIDE) - ROD, m.apart(0, 1, POINT, ON_TRACK) @ m.direction(0, AXIS)],
+            m.direction(0, AXIS) - m.direction(1, AXIS),
+        ),
     ),
     "PointOnLine": (
         lambda: [gv.PointOnLine(0, 1, POINT, AXIS)],
@@ -917,6 +933,37 @@ def test_coordinates_of_joints_are_those_of_the_geometry(kind):
         assert abs(sim.joints.angle_speed[0] - (sim.angular_velocities[1] - sim.angular_velocities[0]) @ marks.direction(0, AXIS)) < 1e-6
     else:
         assert np.isnan(angle)
+
+
+def run_rod(kind, point_b):
+    """(sim, marks, d, its rate) of a jointed pair after 200 steps from random velocities; d from ``POINT`` on 0 to ``point_b`` on 1."""
+    rng, scene, masses, _ = jointed_bodies(kind, 3)
+    sim = simulate(scene, 1e-3)
+    sim.velocities[:], sim.angular_velocities[:] = rng.normal(size=(2, len(masses), 3)) * 0.5
+    marks = Marks(sim)
+    steps(sim, 0.2)
+    arms = [marks.point(k, p) - sim.positions[k] for k, p in enumerate((POINT, point_b))]
+    speeds = sim.velocities + np.cross(sim.angular_velocities, arms)
+    return sim, marks, marks.apart(0, 1, POINT, point_b), speeds[1] - speeds[0]
+
+
+def test_coordinate_of_a_rod_is_its_angle_on_body_a():
+    sim, marks, d, rate = run_rod("RevoluteSpherical", END)
+    axis, side, track = (marks.direction(0, e) for e in (AXIS, SIDE, TRACK))
+    turning = np.cross(d, rate) @ axis / (d @ d) - sim.angular_velocities[0] @ axis
+    assert abs(sim.joints.angle[0] - np.arctan2(d @ track, d @ side)) < 1e-9 and abs(sim.joints.angle[0]) > 0.01
+    assert abs(sim.joints.angle_speed[0] - turning) < 1e-6 and abs(turning) > 0.01
+    assert np.isnan(sim.joints.slide[0])
+
+
+def test_coordinates_of_a_slide_on_a_rod_are_those_of_the_geometry():
+    sim, marks, d, rate = run_rod("RevoluteTranslational", ON_TRACK)
+    axis, track, spins = marks.direction(0, AXIS), marks.direction(1, TRACK), sim.angular_velocities
+    sliding = rate @ track + d @ np.cross(spins[1], track)
+    assert abs(sim.joints.slide[0] - d @ track) < 1e-9 and abs(sim.joints.slide[0] - 0.2) > 0.01
+    assert abs(sim.joints.slide_speed[0] - sliding) < 1e-9 and abs(sliding) > 0.01
+    assert abs(sim.joints.angle[0] - marks.angle(0, 1, AXIS)) < 1e-9 and abs(sim.joints.angle[0]) > 0.01
+    assert abs(sim.joints.angle_speed[0] - (spins[1] - spins[0]) @ axis) < 1e-6
 
 
 # --- what joints and couplings transmit

@@ -8,6 +8,8 @@ With p_a = x_a + r_a and p_b = x_b + r_b the joint's points, d = p_b - p_a, fram
     OFFSET i    d . a_i        l = a_i    w_a = -(r_a + d) x a_i    w_b = r_b x a_i
     DOT ij      a_i . b_j      l = 0      w_a = -b_j x a_i          w_b = b_j x a_i
     DISTANCE    |d|            l = d/|d|  w_a = -r_a x l            w_b = r_b x l
+    REACH i     d . b_i        l = b_i    w_a = -r_a x b_i          w_b = (r_b - d) x b_i
+    SWING       of d about a_3 l = a_3 x d / |a_3 x d|^2            w_a = -(r_a + d) x l    w_b = r_b x l
     ANGLE       of b_1 to a_1  l = 0      w_a = -a_3                w_b = a_3        (exact where a_3 = b_3)
     TURN i      rotation vector from a to b, along a_i: w_a = -a_i, w_b = a_i        (for small turns)
 """
@@ -21,7 +23,7 @@ from numba import njit
 from gravel.cpu.integrate import turn_freely
 from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross, rotate, to_matrix, turn
-from gravel.joints.kinds import ANGLE, DISTANCE, DOT, TURN_X
+from gravel.joints.kinds import ANGLE, DISTANCE, DOT, REACH_X, SWING, TURN_X, TURNS
 from gravel.state import MOVABLE, REMOVED, STATUS
 
 # a joint as it is seen at some poses: arms, vector d between its points, axes of its frames, quaternion of the turn from a to b
@@ -253,6 +255,24 @@ def vector(seen, first):
 
 
 @njit(**INNER)
+def rod_gauge(gauge, seen, near):
+    """``gauge_of`` for SWING and REACH, the gauges of rods that have no body."""
+    (rx, ry, rz), (sx, sy, sz), (dx, dy, dz) = vector(seen, ARM_A), vector(seen, ARM_B), vector(seen, APART)
+    if gauge >= REACH_X:
+        bx, by, bz = vector(seen, AXES_B + 3 * (gauge - REACH_X))
+        wx, wy, wz = cross(rx, ry, rz, bx, by, bz)
+        return dx * bx + dy * by + dz * bz, (bx, by, bz), (-wx, -wy, -wz), cross(sx - dx, sy - dy, sz - dz, bx, by, bz)
+    (ax, ay, az), (ox, oy, oz) = vector(seen, AXES_A), vector(seen, AXES_A + 3)
+    nx, ny, nz = vector(seen, AXES_A + 6)
+    angle = math.atan2(dx * ox + dy * oy + dz * oz, dx * ax + dy * ay + dz * az)
+    lx, ly, lz = cross(nx, ny, nz, dx, dy, dz)
+    square = max(lx * lx + ly * ly + lz * lz, 1e-24)  # a rod along its own axis has no angle
+    lx, ly, lz = lx / square, ly / square, lz / square
+    wx, wy, wz = cross(rx + dx, ry + dy, rz + dz, lx, ly, lz)
+    return angle_near(angle, near), (lx, ly, lz), (-wx, -wy, -wz), cross(sx, sy, sz, lx, ly, lz)
+
+
+@njit(**INNER)
 def gauge_of(gauge, seen, near):
     """(value, l, w_a, w_b) of a gauge of a joint (``see_joint``); an angle comes with the full turns that bring it nearest to
     ``near``."""
@@ -280,6 +300,8 @@ def gauge_of(gauge, seen, near):
             cosine += seen[AXES_A + i] * seen[AXES_B + i] + seen[AXES_A + 3 + i] * seen[AXES_B + 3 + i]
         nx, ny, nz = vector(seen, AXES_A + 6)
         return angle_near(math.atan2(sine, cosine), near), none, (-nx, -ny, -nz), (nx, ny, nz)
+    if gauge >= SWING:
+        return rod_gauge(gauge, seen, near)
     w, (x, y, z) = seen[TURNED], vector(seen, TURNED + 1)
     sine = math.sqrt(x * x + y * y + z * z)
     factor = 2.0 * math.atan2(sine, abs(w)) / sine if sine > 1e-12 else 2.0
@@ -320,5 +342,5 @@ def measure_coordinates(anchors, members, joints, gauges, values, rates):
         value, line, turn_a, turn_b = gauge_of(gauges[k], seen, anchors.angle[j])
         values[k] = value
         rates[k] = gauge_rate(anchors.member_a[j], anchors.member_b[j], members.velocity, line, turn_a, turn_b)
-        if gauges[k] == ANGLE:
+        if gauges[k] in TURNS:
             anchors.angle[j] = value

@@ -39,7 +39,7 @@ from gravel.cpu.joints.gauges import (
     write_inertia,
 )
 from gravel.cpu.threads import INNER
-from gravel.joints.kinds import ANGLE
+from gravel.joints.kinds import TURNS
 from gravel.joints.rows import FORCE, FRICTION, HOLD, LIMIT, POSITION, SPEED, SPRING
 
 
@@ -239,10 +239,10 @@ def reactions(anchors, members, laws, rows, measured, impulse, step, force, torq
         j, role = laws.owner[k], laws.role[k]
         p = (impulse[k] + measured.kick[k]) / step
         if role in (SPEED, POSITION, FORCE):
-            motor[j, 1 if laws.gauge[k] == ANGLE else 0] += p * laws.scale[k]
+            motor[j, 1 if laws.gauge[k] in TURNS else 0] += p * laws.scale[k]
             continue
         if laws.joint_2[k] >= 0 and laws.joint_2[k] != j:  # a gear: what it does to the second joint
-            motor[j, 1 if laws.gauge_2[k] == ANGLE else 0] -= p * laws.scale[k]
+            motor[j, 1 if laws.gauge_2[k] in TURNS else 0] -= p * laws.scale[k]
             continue
         # what acts on b, or the opposite of what acts on a where b is the world
         side, sign = (1, 1.0) if laws.entry[k, 1] >= 0 else (0, -1.0)
