@@ -34,6 +34,11 @@ from gravel.joints.kinds import (
 from gravel.joints.table import JointTable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
+from gravel.packing.blend import Mixture
+from gravel.packing.pack import Packing, pack
+from gravel.packing.pour import Pourer, pour
+from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, MeshRegion, SphereRegion
+from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes
 from gravel.problem import ConeProblem, Solution
 from gravel.scene import Scene
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
@@ -49,6 +54,7 @@ __all__ = [
     "APGD",
     "BarzilaiBorwein",
     "Box",
+    "BoxRegion",
     "Bushing",
     "Capsule",
     "Clump",
@@ -59,6 +65,7 @@ __all__ = [
     "ContactTable",
     "ConvexHull",
     "Cylinder",
+    "CylinderRegion",
     "Cylindrical",
     "Distance",
     "Ellipsoid",
@@ -67,17 +74,24 @@ __all__ = [
     "GaussSeidel",
     "Gear",
     "HeightField",
+    "HopperRegion",
     "Jacobi",
     "JointTable",
     "Limits",
+    "LogNormalSizes",
     "Material",
     "Mesh",
+    "MeshRegion",
+    "Mixture",
+    "NormalSizes",
     "Oscillation",
     "PAPER_SCHEME",
+    "Packing",
     "Planar",
     "Plane",
     "PointOnLine",
     "PositionMotor",
+    "Pourer",
     "Prismatic",
     "RackPinion",
     "Revolute",
@@ -85,21 +99,27 @@ __all__ = [
     "RotationalSpring",
     "Scene",
     "Screw",
+    "SieveCurve",
     "Simulation",
-    "SlideGear",
     "SimulationError",
+    "SlideGear",
     "Solution",
     "SpeedMotor",
     "Sphere",
+    "SphereRegion",
     "Spherical",
     "Spring",
     "SpringLaw",
     "StepReport",
+    "UniformSizes",
     "Universal",
+    "WeibullSizes",
     "contact_batches",
     "count_contacts",
     "find_contacts",
     "load_fclib",
     "load_mjcf",
     "load_urdf",
+    "pack",
+    "pour",
 ]

@@ -28,6 +28,7 @@ PATIENCE = 60  # steps that the engine gets to bring overlaps down before the bo
 LAST = 600  # and at the end
 ROUGH = 2e-2  # of the smallest inner radius: overlaps with which bodies may grow on
 FINE = 1e-4  # and those that may remain at the end, of bodies that are larger by that share, so that in truth none is left
+EDGES = 1.5e-3  # the same for boxes, whose depth is known to a thousandth of their smallest half extent (see ``cpu/collide``)
 SLIPPERY = Material(friction=0.0)
 
 
@@ -74,11 +75,10 @@ def _grow(space, kinds, gap, centres, turns, scale, rng):
     inner = np.concatenate([kind.factors * inner_radius(kind.shape) for kind in kinds])
     if gap and not all(kind.shape.KIND in CONVEX for kind in kinds):
         raise ValueError(f"gap must be 0 for bodies that are not convex at such a fraction, not {gap:g}")
-    goal = (1 + FINE) * (1 + 0.5 * gap / inner.min())
+    goal = (1 + (EDGES if any(_has_boxes(kind.shape) for kind in kinds) else FINE)) * (1 + 0.5 * gap / inner.min())
     least, scale = float(inner.min()), scale / (1 + GROWTH)
-    reached = scale
+    first = reached = scale
     poses = centres, turns
-    first = scale
     while scale < goal:
         scale = min(goal, scale * (1 + GROWTH))
         kick = KICK * least * scale * (1 - (scale - first) / (goal - first))
@@ -153,6 +153,10 @@ def inner_radius(shape):
     if shape.KIND in CONVEX:
         return _inner(shape.KIND, size, shape.geometry(True))
     return float(size[0]) * min(_inner(child.kind, child.size, child.part) for child in shape.children)
+
+
+def _has_boxes(shape):
+    return shape.KIND == BOX or any(child.kind == BOX for child in getattr(shape, "children", ()))
 
 
 def _inner(kind, size, geometry):

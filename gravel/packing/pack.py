@@ -65,7 +65,9 @@ class Packing:
                 raise ValueError(f"{name} must have a row for each of the {len(self)} bodies, not {len(np.atleast_1d(options[name]))}")
         ids = [np.empty(0, np.int64)]
         for group, own in zip(self.groups, materials_for(self.groups, material)):
-            some = {name: np.asarray(value)[group.rows] if name in BY_BODY and value is not None else value for name, value in options.items()}
+            some = {
+                name: np.asarray(value)[group.rows] if name in BY_BODY and value is not None else value for name, value in options.items()
+            }
             places = {"positions": self.positions[group.rows], "quaternions": self.quaternions[group.rows]}
             ids.append(scene_or_sim.add_bodies(group.shape, material=own, **places, **some))
         return np.concatenate(ids)

@@ -15,7 +15,7 @@ from gravel.packing.regions import BoxRegion, Region
 SPARE = 1e-6  # share of a radius by which balls are taken for larger, so that what is left of overlaps is none
 SPARSE = 0.28  # share of the region up to which balls are dropped one by one
 ROUNDS = 300  # in each of which every ball that has no place yet is dropped once
-SKIN = 0.3  # of the smallest radius: pairs nearer than this are looked at until somebody has moved half as far
+SKIN = 0.6  # of the smallest radius: pairs nearer than this are looked at until somebody has moved half as far
 SHAKES = (0, 500, 2000, 6000)  # steps of shaking, one attempt after the other
 DESCENT = (600, 1000, 2000, 4000)  # steps of the descent after each
 SHAKE = 0.1  # of the mean radius: speed of a shaken ball in one unit of time, in which a ball pushed by an overlap has about left it
@@ -149,8 +149,8 @@ def descend(soft, positions, enough, steps):
         forces, deepest = soft.forces(positions)
         if deepest <= enough:
             return positions, deepest
-        if np.vdot(forces, velocities) > 0.0:
-            steered = np.sqrt(np.vdot(velocities, velocities) / np.vdot(forces, forces))
+        if np.sum(forces * velocities) > 0.0:  # sums, not products of BLAS, whose threads round as they like
+            steered = np.sqrt(np.sum(velocities**2) / np.sum(forces**2))
             velocities = (1 - turn) * velocities + turn * steered * forces
             good += 1
             if good > 5:
