@@ -18,11 +18,8 @@ from gravel.problem import ConeProblem
 ROOT = pathlib.Path(__file__).parents[1]
 PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints"}  # descriptions
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
-USER = (
-    PLAIN
-    | {"errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches", "simulation", "run", "io"}
-    | {"packing"}
-)
+USER = PLAIN | {"errors", "contacts", "engine", "queries", "scene", "solvers", "problem"}
+USER |= {"detection", "batches", "simulation", "run", "io", "packing"}
 ALLOWED = {
     "checks": set(),
     "rotations": set(),

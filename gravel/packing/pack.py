@@ -6,15 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gravel import checks
-from gravel.packing.blend import Mixture, factors_for_volume, materials_for, numbers_of, parts_of
-from gravel.packing.grow import Kind, place_bodies
+from gravel.packing.blend import factors_for_volume, materials_for, numbers_of, parts_of
+from gravel.packing.grow import Kind, inner_radius, place_bodies
 from gravel.packing.regions import BoxRegion, Region
 from gravel.packing.relax import Space, place_balls
 from gravel.packing.sizes import Sizes
 from gravel.shapes import SPHERE
 
 BY_BODY = ("velocities", "angular_velocities", "masses", "inertias")  # options of add_bodies with a row for each body
-WALLS = 0.05  # fraction that walls and rounding may cost before the advice is to take fewer bodies
 
 
 class Group(NamedTuple):
@@ -65,12 +64,14 @@ class Packing:
                 raise ValueError(f"{name} must have a row for each of the {len(self)} bodies, not {len(np.atleast_1d(options[name]))}")
         ids = [np.empty(0, np.int64)]
         for group, own in zip(self.groups, materials_for(self.groups, material)):
-            some = {
-                name: np.asarray(value)[group.rows] if name in BY_BODY and value is not None else value for name, value in options.items()
-            }
+            some = {name: _rows_of(name, value, group.rows) for name, value in options.items()}
             places = {"positions": self.positions[group.rows], "quaternions": self.quaternions[group.rows]}
             ids.append(scene_or_sim.add_bodies(group.shape, material=own, **places, **some))
         return np.concatenate(ids)
+
+
+def _rows_of(name, value, rows):
+    return np.asarray(value)[rows] if name in BY_BODY and value is not None else value
 
 
 def pack(
@@ -112,10 +113,10 @@ def pack(
     else:
         factors = [part.draw(rng, n) for part, n in zip(parts, numbers_of(parts, checks.count("count", count, minimum=1)))]
     kinds = [Kind(part.shape, own) for part, own in zip(parts, factors)]
-    return _packing(kinds, space, gap, rng, periodic, isinstance(what, Mixture))
+    return _packing(kinds, space, gap, rng, periodic)
 
 
-def _packing(kinds, space, gap, rng, periodic, mixed):
+def _packing(kinds, space, gap, rng, periodic):
     region = space.region
     shapes = [kind.at(1.0) for kind in kinds]
     radii = np.concatenate([kind.radii() for kind in kinds])
@@ -144,8 +145,6 @@ def _packing(kinds, space, gap, rng, periodic, mixed):
 
 def _check_room(kinds, radii, space, gap):
     """Refuse bodies that the region, or a periodic axis, is too small for."""
-    from gravel.packing.grow import inner_radius
-
     low, high = space.region.bounds
     for axis in np.flatnonzero(space.periodic):
         if high[axis] - low[axis] < 4 * radii.max() + 2 * gap:

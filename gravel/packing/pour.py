@@ -18,7 +18,7 @@ from gravel.packing.regions import Region
 from gravel.packing.sizes import Sizes
 from gravel.rotations import rotate
 from gravel.shapes import PLANE, SPHERE
-from gravel.state import GROUP, MATERIAL, MOVABLE, SHAPE, Bodies
+from gravel.state import ANGULAR, GROUP, LINEAR, MATERIAL, MOVABLE, SHAPE, Bodies
 
 CHUNK = 256  # bodies that are drawn together
 TRIES = 24  # places that are tried for a body in a step
@@ -69,7 +69,7 @@ class Pourer:
         ids = [np.empty(0, np.int64)]
         while self.waiting:
             batch = self._bodies(self.fed, min(self._due, self.fed + AT_ONCE))
-            centres = _places(self.inlet, batch.radius, simulation, rng)
+            centres = _places(self.inlet, batch.radius, self.velocity, simulation, rng)
             placed = Drawn(*(values[: len(centres)] for values in batch))
             ids += self._add(simulation, placed, centres)
             self._count(placed)
@@ -195,14 +195,14 @@ def pour(
     return pourer
 
 
-def _places(inlet, radii, simulation, rng):
+def _places(inlet, radii, velocity, simulation, rng):
     """Centres for the first of some balls, as many as find room, in their order: free of all bodies and of each other."""
     radii = radii * (1 + CLEAR)
-    tries = inlet.sample(rng, len(radii) * TRIES)
     owner = np.repeat(np.arange(len(radii)), TRIES)
+    tries = inlet.try_centres(rng, radii[owner])
     inside = inlet.distance(tries) >= radii[owner]
     tries, owner = tries[inside], owner[inside]
-    free = _is_free(tries, radii[owner], simulation, inlet.bounds)
+    free = _is_free(tries, radii[owner], velocity, simulation, inlet.bounds)
     tries, owner = tries[free], owner[free]
     chosen = np.empty((0, 3))
     for k in range(len(radii)):
@@ -215,23 +215,29 @@ def _places(inlet, radii, simulation, rng):
     return chosen
 
 
-def _is_free(centres, radii, simulation, bounds):
-    """(n,) whether a ball overlaps no body of a simulation. Balls and planes are measured here, other shapes by the engine."""
+def _is_free(centres, radii, velocity, simulation, bounds):
+    """(n,) whether a ball that moves at ``velocity`` overlaps no body of a simulation, now and within the next step. Balls and planes
+    are measured here, other shapes by the engine."""
     free = np.ones(len(centres), bool)
-    near = simulation.bodies_in_box(*bounds)
+    fastest = np.linalg.norm(simulation.engine.field("velocity")[:, LINEAR], axis=1).max(initial=0.0)
+    reach = simulation.dt * (float(fastest) + float(np.linalg.norm(velocity)))
+    near = simulation.bodies_in_box(bounds[0] - reach, bounds[1] + reach)
     if not len(near) or not len(centres):
         return free
-    fields = {name: simulation.engine.pick(name, near) for name in ("position", "quaternion", "extent", "tag", "geometry")}
-    kind = fields["tag"][:, SHAPE]
+    fields = {name: simulation.engine.pick(name, near) for name in ("position", "quaternion", "velocity", "extent", "tag", "geometry")}
+    kind, closing = fields["tag"][:, SHAPE], fields["velocity"][:, LINEAR] - velocity
+    way = simulation.dt * np.linalg.norm(closing, axis=1)  # by which a body may come nearer in a step
     for row in np.flatnonzero(kind == PLANE):
         normal = rotate(fields["quaternion"][row], fields["extent"][row, :3])
-        free &= (centres - fields["position"][row]) @ normal >= radii
-    gaps = np.linalg.norm(centres[:, None] - fields["position"][kind == SPHERE], axis=2) - radii[:, None]
-    free &= (gaps >= fields["extent"][kind == SPHERE, 0]).all(axis=1)
-    others = (kind != PLANE) & (kind != SPHERE)
+        free &= (centres - fields["position"][row]) @ normal >= radii + max(0.0, simulation.dt * float(closing[row] @ normal))
+    balls = kind == SPHERE
+    gaps = np.linalg.norm(centres[:, None] - fields["position"][balls], axis=2) - radii[:, None]
+    free &= (gaps >= fields["extent"][balls, 0] + way[balls]).all(axis=1)
+    others = (kind != PLANE) & ~balls
     if others.any() and free.any():
-        some = {name: values[others] for name, values in fields.items()}
-        free[free] = ~_touched(centres[free], radii[free], some, simulation)
+        turning = simulation.dt * np.linalg.norm(fields["velocity"][:, ANGULAR], axis=1) * fields["extent"][:, 3]
+        some = {name: values[others] for name, values in fields.items() if name != "velocity"}
+        free[free] = ~_touched(centres[free], radii[free] + (way + turning)[others].max(), some, simulation)
     return free
 
 

@@ -51,6 +51,13 @@ class Region:
             found += len(points[-1])
         return np.concatenate(points)[:n]
 
+    def try_centres(self, rng: np.random.Generator, radii, open_axes=(False, False, False)) -> np.ndarray:
+        """(N, 3) one random centre for each ball of ``radii`` (N,): within the bounds less the radius, so that the ball has a good chance
+        to be inside. Along ``open_axes`` it may reach out."""
+        low, high = self.bounds
+        inset = np.where(open_axes, 0.0, np.asarray(radii, float)[:, None])
+        return low + inset + rng.uniform(size=(len(inset), 3)) * np.maximum(high - low - 2 * inset, 0.0)
+
     @functools.cached_property
     def inradius(self) -> float:
         """m, radius of the largest ball that fits; where there is no formula, of the best of many that were tried."""

@@ -18,6 +18,7 @@ ROUNDS = 300  # in each of which every ball that has no place yet is dropped onc
 SKIN = 0.6  # of the smallest radius: pairs nearer than this are looked at until somebody has moved half as far
 SHAKES = (0, 500, 2000, 6000)  # steps of shaking, one attempt after the other
 DESCENT = (600, 1000, 2000, 4000)  # steps of the descent after each
+BISECTIONS = 6  # to find out what was reached where the attempts fail
 SHAKE = 0.1  # of the mean radius: speed of a shaken ball in one unit of time, in which a ball pushed by an overlap has about left it
 
 
@@ -59,7 +60,21 @@ def place_balls(space, radii, rng):
         positions, deepest = descend(soft, positions, SPARE * radii.min(), steps)
         if deepest <= SPARE * radii.min():
             return space.wrapped(positions), 1.0
-    return space.wrapped(positions), soft.fitting_share(positions)
+    return _shrunk(space, radii, positions, soft.fitting_share(positions))
+
+
+def _shrunk(space, radii, positions, share):
+    """After attempts that failed: (positions, the largest share of their radii at which the balls part), which is at least ``share``."""
+    above = 1.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (share + above)
+        small = SPARE * middle * radii.min()
+        moved, deepest = descend(SoftBalls(space, middle * radii * (1 + SPARE)), positions, small, DESCENT[0])
+        if deepest <= small:
+            positions, share = moved, middle
+        else:
+            above = middle
+    return space.wrapped(positions), share
 
 
 def drop(space, radii, rng):
@@ -74,7 +89,7 @@ def drop(space, radii, rng):
         for _ in range(ROUNDS):
             if not len(left):
                 break
-            places = space.region.sample(rng, len(left))
+            places = space.region.try_centres(rng, radii[left], space.periodic)
             inside = within.distance(places) >= radii[left]
             balls.insert(left[inside], places[inside], positions, radii, cells, placed)
             left = left[~placed[left]]
