@@ -121,7 +121,7 @@ def _scene_of(space, kinds, scale, positions, quaternions):
     ids = []
     for kind, rows in zip(kinds, _rows(kinds)):
         ids.append(scene.add_bodies(kind.at(scale), positions[rows], SLIPPERY, quaternions=quaternions[rows]))
-    for wall in space.region.walls():
+    for wall in space.region.walls(inside=True):
         scene.add_body(wall, material=SLIPPERY, fixed=True)
     return scene, np.concatenate(ids)
 

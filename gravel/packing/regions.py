@@ -14,6 +14,7 @@ from gravel import checks
 from gravel.shapes import Mesh, Plane
 
 SIDES = 64  # of the polygons that walls approximate circles by
+AROUND = 1 / np.cos(np.pi / SIDES)  # radius of such a polygon around a circle of radius 1
 SAMPLES = 4096  # points that are tried to find the deepest one of a region
 
 
@@ -73,9 +74,10 @@ class Region:
             depth = self._depth(points)
         return float(depth.max())
 
-    def walls(self) -> list:
-        """Shapes that enclose the region, to be added as fixed bodies where it is: planes around a box, else a ``Mesh`` sheet. Round
-        walls are polygons that lie inside the region."""
+    def walls(self, inside: bool = False) -> list:
+        """Shapes that enclose the region, to be added as fixed bodies: planes around a box, else a closed ``Mesh`` sheet. Round walls
+        are polygons of 64 sides around the region, so that they touch nothing that is packed into it; or ``inside`` it, so that what
+        they hold is inside."""
         raise NotImplementedError
 
 
@@ -110,7 +112,7 @@ class BoxRegion(Region):
     def _inradius(self):
         return 0.5 * float(np.min(self.high - self.low))
 
-    def walls(self):
+    def walls(self, inside: bool = False) -> list:
         sides = [(1.0, self.low), (-1.0, self.high)]
         return [Plane(sign * np.eye(3)[axis], sign * corner[axis]) for axis in range(3) for sign, corner in sides]
 
@@ -149,8 +151,8 @@ class Turned(Region):
         reach = self._outline[:, :1] * sideways
         return (rims - reach).min(axis=0), (rims + reach).max(axis=0)
 
-    def walls(self):
-        return [_lathe(self._origin, self._axis, self._outline)]
+    def walls(self, inside: bool = False) -> list:
+        return [_lathe(self._origin, self._axis, self._outline, inside)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,11 +241,11 @@ class SphereRegion(Region):
     def _inradius(self):
         return self.radius
 
-    def walls(self):
+    def walls(self, inside: bool = False) -> list:
         angles = np.linspace(0, np.pi, SIDES // 2 + 1)
-        outline = self.radius * np.column_stack([np.sin(angles), -np.cos(angles)])
+        outline = self.radius * (1.0 if inside else AROUND) * np.column_stack([np.sin(angles), -np.cos(angles)])
         outline[[0, -1], 0] = 0.0
-        return [_lathe(self.centre, np.array([0.0, 0.0, 1.0]), outline)]
+        return [_lathe(self.centre, np.array([0.0, 0.0, 1.0]), outline, inside)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +290,7 @@ class MeshRegion(Region):
     def _inward(self, points):
         return self._nearest(points)[1]
 
-    def walls(self):
+    def walls(self, inside: bool = False) -> list:
         return [Mesh(float(self.mesh.scale) * self.mesh.vertices, self.mesh.triangles, sheet=True)]
 
 
@@ -307,11 +309,13 @@ def _across(axis):
     return sideways / np.linalg.norm(sideways)
 
 
-def _lathe(origin, axis, outline):
-    """The closed sheet that an outline of corners (r, z) makes when it is turned about an axis, from the lower end to the upper."""
+def _lathe(origin, axis, outline, inside):
+    """The closed sheet that an outline of corners (r, z) makes when it is turned about an axis, from the lower end to the upper: with
+    its corners on the circles if ``inside``, else with its sides."""
     u = _across(axis)
     angles = 2 * np.pi * np.arange(SIDES) / SIDES
     circle = np.cos(angles)[:, None] * u + np.sin(angles)[:, None] * np.cross(axis, u)
+    circle *= 1.0 if inside else AROUND
     rims = [origin + z * axis + r * circle for r, z in outline if r > 0]
     ends = [origin + z * axis for z in outline[[0, -1], 1]]
     k, following = np.arange(SIDES), np.roll(np.arange(SIDES), -1)

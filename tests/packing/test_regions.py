@@ -100,7 +100,7 @@ def test_inradius():
 
 
 @pytest.mark.parametrize("name", REGIONS)
-def test_walls_enclose_the_region_from_inside(name):
+def test_walls_inside_the_region(name):
     region = REGIONS[name]
     if name == "box":
         corners = np.array([(x, y, z) for x in (-1, 1) for y in (0, 3) for z in (0.5, 1.5)])
@@ -108,11 +108,21 @@ def test_walls_enclose_the_region_from_inside(name):
             heights = corners @ plane.normal - plane.offset
             assert np.isclose(heights, 0).sum() == 4 and heights.min() > -1e-12
         return
-    (wall,) = region.walls()
+    (wall,) = region.walls(inside=True)
     assert wall.sheet and wall.open_edges == 0
     assert region.distance(wall.vertices).min() > -1e-9
     volume = trimesh.Trimesh(wall.vertices, wall.triangles, process=False).volume
     assert 0.99 * region.volume < volume <= region.volume * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in REGIONS if name != "box"])
+def test_walls_around_the_region_hold_all_of_it(name):
+    region = REGIONS[name]
+    (wall,) = region.walls()
+    around = gv.MeshRegion((wall.vertices, wall.triangles))
+    points = region.sample(np.random.default_rng(5), 2000)
+    surface = points - region.distance(points)[:, None] * region.inward(points)
+    assert around.distance(surface).min() > -1e-9 and around.volume < 1.01 * region.volume
 
 
 @pytest.mark.parametrize(
