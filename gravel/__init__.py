@@ -37,6 +37,11 @@ from gravel.joints.kinds import (
 from gravel.joints.table import JointTable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
+from gravel.packing.blend import Mixture
+from gravel.packing.pack import Packing, pack
+from gravel.packing.pour import Pourer, pour
+from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, MeshRegion, SphereRegion
+from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes
 from gravel.problem import ConeProblem, Solution
 from gravel.scene import Scene
 from gravel.servo import ServoWall
@@ -53,6 +58,7 @@ __all__ = [
     "APGD",
     "BarzilaiBorwein",
     "Box",
+    "BoxRegion",
     "Bushing",
     "Capsule",
     "Cell",
@@ -64,6 +70,7 @@ __all__ = [
     "ContactTable",
     "ConvexHull",
     "Cylinder",
+    "CylinderRegion",
     "Cylindrical",
     "Deformation",
     "Distance",
@@ -73,17 +80,24 @@ __all__ = [
     "GaussSeidel",
     "Gear",
     "HeightField",
+    "HopperRegion",
     "Jacobi",
     "JointTable",
     "Limits",
+    "LogNormalSizes",
     "Material",
     "Mesh",
+    "MeshRegion",
+    "Mixture",
+    "NormalSizes",
     "Oscillation",
     "PAPER_SCHEME",
+    "Packing",
     "Planar",
     "Plane",
     "PointOnLine",
     "PositionMotor",
+    "Pourer",
     "Prismatic",
     "RackPinion",
     "Revolute",
@@ -93,22 +107,28 @@ __all__ = [
     "RotationalSpring",
     "Scene",
     "Screw",
-    "Simulation",
     "ServoWall",
-    "SlideGear",
+    "SieveCurve",
+    "Simulation",
     "SimulationError",
+    "SlideGear",
     "Solution",
     "SpeedMotor",
     "Sphere",
+    "SphereRegion",
     "Spherical",
     "Spring",
     "SpringLaw",
     "StepReport",
+    "UniformSizes",
     "Universal",
+    "WeibullSizes",
     "contact_batches",
     "count_contacts",
     "find_contacts",
     "load_fclib",
     "load_mjcf",
     "load_urdf",
+    "pack",
+    "pour",
 ]

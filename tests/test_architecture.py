@@ -18,21 +18,8 @@ from gravel.problem import ConeProblem
 ROOT = pathlib.Path(__file__).parents[1]
 PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints", "cell"}  # descriptions
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
-USER = PLAIN | {
-    "errors",
-    "contacts",
-    "engine",
-    "queries",
-    "scene",
-    "solvers",
-    "problem",
-    "detection",
-    "batches",
-    "simulation",
-    "run",
-    "io",
-    "servo",
-}
+USER = PLAIN | {"errors", "contacts", "engine", "queries", "scene", "solvers", "problem"}
+USER |= {"detection", "batches", "simulation", "run", "io", "packing", "servo"}
 ALLOWED = {
     "checks": set(),
     "rotations": set(),
@@ -64,6 +51,7 @@ ALLOWED = {
     "view": {"checks", "rotations", "shapes", "io", "view"},
     "scenes": USER | {"scenes"},
     "bench": USER | {"scenes", "bench", "cpu", "cli"},
+    "packing": PLAIN | {"engine", "scene", "solvers", "detection", "simulation", "packing"},
     "robot_trial": USER,
     "cli": USER | {"scenes", "bench", "view", "robot_trial", "__version__"},
     "__main__": {"cli"},
