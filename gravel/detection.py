@@ -69,4 +69,6 @@ def detect_scene(
     engine.add(scene.bodies.block())
     rules = Rules(margin=Margin(margin, 0.0), geometries=scene.geometries, ignored=scene.ignored, ellipsoid_method=ellipsoid_method)
     engine.set_rules(rules)
+    if scene.cell is not None:
+        engine.set_cell(scene.cell.lattice(), scene.cell.lattice())
     return run_detection(engine)

@@ -63,11 +63,6 @@ def place_bodies(space, kinds, gap, rng):
     centres, share = place_balls(space, start * balls, rng)
     if start == 1.0 and share == 1.0:
         return Grown(*_as_given(kinds, centres, turns), 1.0, 0.0)
-    if space.periodic.any():
-        raise ValueError(
-            "periodic must be None for bodies other than spheres, unless the balls around them find room: take a smaller fraction, or "
-            "spheres"
-        )
     return _grow(space, kinds, gap, centres, turns, start * share, rng)
 
 
@@ -117,12 +112,15 @@ def _part(space, kinds, scale, poses, enough, kick, patience, rng):
 
 def _scene_of(space, kinds, scale, positions, quaternions):
     """(scene with the bodies and walls, ids of the bodies)."""
-    scene = Scene(gravity=(0, 0, 0))
+    low, high = space.region.bounds
+    borders = [(low[k], high[k]) if periodic else None for k, periodic in enumerate(space.periodic)]
+    scene = Scene(gravity=(0, 0, 0), periodic=borders if space.periodic.any() else None)
     ids = []
     for kind, rows in zip(kinds, _rows(kinds)):
         ids.append(scene.add_bodies(kind.at(scale), positions[rows], SLIPPERY, quaternions=quaternions[rows]))
-    for wall in space.region.walls(inside=True):
-        scene.add_body(wall, material=SLIPPERY, fixed=True)
+    for k, wall in enumerate(space.region.walls(inside=True)):
+        if not (space.periodic.any() and space.periodic[k // 2]):  # a box has two walls for each axis
+            scene.add_body(wall, material=SLIPPERY, fixed=True)
     return scene, np.concatenate(ids)
 
 

@@ -147,10 +147,11 @@ def _check_room(kinds, radii, space, gap):
     """Refuse bodies that the region, or a periodic axis, is too small for."""
     low, high = space.region.bounds
     for axis in np.flatnonzero(space.periodic):
-        if high[axis] - low[axis] < 4 * radii.max() + 2 * gap:
+        needed = 2 * gap + (4.0 if all(kind.shape.KIND == SPHERE for kind in kinds) else 5.0) * radii.max()
+        if high[axis] - low[axis] < needed:
             raise ValueError(
-                f"region must be at least two bodies wide along the periodic axis {'xyz'[axis]}, "
-                f"{4 * radii.max() + 2 * gap:.3g} m for the largest, not {high[axis] - low[axis]:.3g} m"
+                f"region must be at least two bodies wide along the periodic axis {'xyz'[axis]}, {needed:.3g} m for the largest, not "
+                f"{high[axis] - low[axis]:.3g} m"
             )
     inner = max(float(kind.factors.max(initial=0.0)) * inner_radius(kind.shape) for kind in kinds)
     width = 0.5 * np.min(np.where(space.periodic, np.inf, high - low)) if space.periodic.any() else space.region.inradius

@@ -7,16 +7,20 @@ it needs rises to a peak, from which the angle of friction follows; the volume s
 import numpy as np
 
 from gravel.materials import Material
+from gravel.packing.pack import pack
+from gravel.packing.regions import BoxRegion
+from gravel.packing.sizes import UniformSizes
 from gravel.scene import Scene
-from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, staggered
+from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check
 from gravel.servo import ServoWall, friction_angle
 from gravel.shapes import Plane, Sphere
 from gravel.solvers import GaussSeidel
 
-BODIES, FEWEST = 1000, 200
-RADIUS, FRICTION = 0.01, 0.5
+BODIES, FEWEST = 1000, 500
+RADIUS, FRICTION, LOOSE = 0.01, 0.5, 0.5  # the last: fraction at the start
 STRESS = 1e4  # Pa, from the sides
-PRESS, STRAIN, RATE = 0.5, 0.15, 0.2  # s of pressing alike, axial strain of the test, 1/s
+PRESS, STRAIN, RATE = 0.4, 0.1, 0.25  # s of pressing alike, axial strain of the test, 1/s
+PRESSED = 0.3  # friction until the test begins: it decides how dense the sample is
 RAMP, GENTLE = 0.3, 0.02  # s until that stress is reached, and the share of it at the start
 TOLERANCE = 5e-3  # m/s: 5 % of what the stress gives a grain in a step, as by default of gravity
 WALLS = 1  # their group: they pass through each other
@@ -24,15 +28,15 @@ EVERY = 10  # steps between two samples
 
 
 def build(bodies, seed, friction=FRICTION):
-    rng = np.random.default_rng(seed)
     sand, smooth = Material(density=2600, friction=friction), Material(density=2600, friction=0.0)
-    half = 1.02 * RADIUS * np.cbrt(bodies / 2)  # twice as high as wide
+    sizes = UniformSizes(0.8 * RADIUS, RADIUS)
+    half = np.cbrt(bodies * 4 / 3 * np.pi * sizes.mean_volume() / LOOSE / 16)
+    top = 4 * half  # twice as high as wide
+    grains = pack(Sphere, BoxRegion((-half, -half, 0), (half, half, top)), count=bodies, sizes=sizes, seed=seed)
     scene = Scene(gravity=(0, 0, 0))
     scene.ignore(WALLS, WALLS)
     scene.add_body(Plane(), material=smooth, fixed=True, group=WALLS)
-    places = staggered(bodies, half, half, RADIUS, rng)
-    scene.add_bodies(Sphere(RADIUS * rng.uniform(0.75, 1.0, bodies)), places, sand)
-    top = places[:, 2].max() + 1.1 * RADIUS
+    ids = grains.add_to(scene, sand)
     common = {"material": smooth, "group": WALLS, "thickness": 4 * RADIUS, "stress": GENTLE * STRESS}
     plates = [
         ServoWall(scene, (-sign * half * np.eye(3)[axis] + (0, 0, 0.5 * top)), sign * np.eye(3)[axis], size, **common)
@@ -40,7 +44,8 @@ def build(bodies, seed, friction=FRICTION):
         for sign in (1, -1)
     ]
     plates.append(ServoWall(scene, (0, 0, top), (0, 0, -1), (3 * half, 3 * half), **common))
-    run = Triaxial(plates, half, top)
+    scene.set_pair(sand, sand, friction=PRESSED)
+    run = Triaxial(plates, half, top, int(ids[0]))
     time = PRESS + STRAIN / RATE
     options = {"friction": "coulomb", "solver": GaussSeidel(tolerance=TOLERANCE)}
     return Setup(scene, 1 / 2000, time, lambda s, r: run.check(s, r, bodies), [run], options, run.curve)
@@ -49,8 +54,8 @@ def build(bodies, seed, friction=FRICTION):
 class Triaxial:
     """Keeps the stresses as the sample's faces change, and takes down what it measures."""
 
-    def __init__(self, plates, half, top):
-        self.plates, self.half, self.top = plates, half, top
+    def __init__(self, plates, half, top, grain):
+        self.plates, self.half, self.top, self.grain = plates, half, top, grain
         self.curve = Curve("strain -", "volume_strain -", "axial Pa", "lateral Pa", "friction_angle deg")
         self.start = None  # height and volume at the beginning of the test
 
@@ -67,6 +72,8 @@ class Triaxial:
         if self.start is None and simulation.time >= PRESS:
             self.start = size
             self.plates[4].set(simulation, speed=RATE * size[2])
+            sand = simulation.material_of(self.grain)
+            simulation.set_pair(sand, sand, friction=sand.friction)
         stress = STRESS * min(max(simulation.time / RAMP, GENTLE), 1.0)
         for plate, area in zip(self.plates[: 4 if self.start is not None else 5], areas):
             plate.set(simulation, stress=stress, area=area)

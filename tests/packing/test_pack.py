@@ -195,6 +195,22 @@ def test_few_other_shapes_with_sizes_in_a_periodic_box():
     assert packing.fraction == pytest.approx(8 * np.prod(half, axis=1).sum(), rel=1e-12)
 
 
+@pytest.mark.parametrize("periodic", [((0, 1), (0, 1), (0, 1)), (None, (0, 1), None)])
+def test_other_shapes_that_grow_in_a_periodic_box(periodic):
+    """No overlap in a periodic scene, as its contacts say, and none sticks out where there is a wall."""
+    packing = gv.pack(gv.Box((0.1, 0.08, 0.06)), UNIT, fraction=0.35, periodic=periodic, seed=3)
+    scene = gv.Scene(gravity=(0, 0, 0), periodic=periodic)
+    packing.add_to(scene)
+    for axis in (k for k in range(3) if periodic[k] is None):
+        scene.add_body(gv.Plane(np.eye(3)[axis]), fixed=True)
+        scene.add_body(gv.Plane(-np.eye(3)[axis], offset=-1), fixed=True)
+    sim = gv.Simulation(scene, 1e-9, precision="double", margin=0.01, integrator="euler")
+    report = sim.step()
+    assert report.contacts > 20
+    assert report.max_penetration < 1e-9
+    assert packing.fraction == pytest.approx(0.35, abs=0.005)
+
+
 def test_a_mixture_of_shapes_in_a_scene():
     glass, steel = gv.Material(density=2500), gv.Material(density=7800)
     packing = gv.pack(gv.Mixture([(gv.Sphere(0.07), 1), (gv.Box((0.07, 0.05, 0.05)), 1)]), UNIT, fraction=0.4)
@@ -245,7 +261,7 @@ BALL = gv.Sphere(0.1)
         (lambda: gv.pack(BALL, UNIT, count=3, periodic=((0, 2), None, None)), "must be the region's own ends"),
         (lambda: gv.pack(BALL, gv.SphereRegion((0, 0, 0), 1), count=3, periodic=((0, 1), None, None)), "only a BoxRegion"),
         (lambda: gv.pack(gv.Sphere(0.3), UNIT, count=1, periodic=((0, 1), None, None)), "two bodies wide along the periodic axis x"),
-        (lambda: gv.pack(gv.Box((0.1, 0.1, 0.1)), UNIT, fraction=0.4, periodic=((0, 1), None, None)), "other than spheres"),
+        (lambda: gv.pack(gv.Box((0.15, 0.15, 0.1)), UNIT, fraction=0.4, periodic=((0, 1), None, None)), "two bodies wide"),
         (lambda: gv.Mixture([]), "items must be a list"),
         (lambda: gv.Mixture([(BALL, 0.0)]), "share must be greater than 0"),
         (lambda: gv.Mixture([(BALL,)]), "must be \\(shape, share\\)"),
