@@ -7,7 +7,7 @@
 from gravel.batches import contact_batches, count_contacts
 from gravel.contacts import ContactTable
 from gravel.detection import find_contacts
-from gravel.errors import SimulationError
+from gravel.errors import SimulationError, SweepError
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
 from gravel.io.robots import Robot
@@ -42,6 +42,7 @@ from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
+from gravel.sweep import sweep
 
 __version__ = "0.6.0"
 
@@ -95,6 +96,7 @@ __all__ = [
     "Spring",
     "SpringLaw",
     "StepReport",
+    "SweepError",
     "Universal",
     "contact_batches",
     "count_contacts",
@@ -102,4 +104,5 @@ __all__ = [
     "load_fclib",
     "load_mjcf",
     "load_urdf",
+    "sweep",
 ]

@@ -156,7 +156,7 @@ class Simulation:
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self._known_contacts: ContactTable | None = None  # of a copy that has not stepped yet
         self._stepped = False  # whether a step was taken by this object: the first may have to compile
-        self._gate, self._under_way = threading.Lock(), _nobody  # who is changing the engine, if anybody is
+        self._under_way = _nobody  # who is changing the engine, if anybody is
         self._rules: Rules | None = None
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
@@ -726,6 +726,11 @@ def _nobody():
     return None
 
 
+_gate = threading.Lock()  # whoever looks whether anybody is at work, and says that it is now, does so alone
+if hasattr(os, "register_at_fork"):  # nobody stands in the gate while the process is doubled
+    os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
+
+
 class _Alone:
     """Whatever changes the engine does so alone: neither another thread nor a function that a step calls can come in between.
 
@@ -736,7 +741,7 @@ class _Alone:
         self.simulation = simulation
 
     def __enter__(self):
-        with self.simulation._gate:
+        with _gate:
             if self.simulation._under_way() is not None:
                 raise SimulationError("a step of this simulation is under way, in another thread or around this call: wait for its end")
             self.simulation._under_way = weakref.ref(self)
