@@ -9,6 +9,7 @@ import math
 import os
 import threading
 import time as clock_module
+import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
@@ -113,18 +114,18 @@ class Simulation:
         if len(scene) == 0:
             raise ValueError("scene must hold at least one body; add some with scene.add_body or scene.add_bodies")
         self.scene = scene
-        self.dt = checks.number("dt", dt, above=0.0)
+        self.steps, self.start_time = 0, 0.0
+        self._rules: Rules | None = None
+        self._dt = checks.number("dt", dt, above=0.0)
         self.solver = GaussSeidel() if solver is None else solver
-        if not isinstance(self.solver, Solver):
-            raise TypeError(f"solver must be a solver such as GaussSeidel(), not {solver!r}")
         checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
-        checks.choice("friction", friction, ("cone", "coulomb"))
+        self.friction = friction
         checks.choice("joints", joints, ("direct", "iterative"))
         checks.choice("integrator", integrator, ("midpoint", "euler"))
         self.threads = checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
         self.joint_mode, self.integrator = joints, integrator
-        self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
+        self.device, self.precision, self.broad_phase = device, precision, broad_phase
         self.ellipsoid_method = ellipsoid_method
         self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
         self.recovery = checks.number("recovery", recovery, minimum=0.0, maximum=1.0)
@@ -149,15 +150,14 @@ class Simulation:
         self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
         self.motions = dict(scene.motions)
         self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
-        self.steps = 0
-        self.start_time = 0.0
+        self.run_id = uuid.uuid4().hex  # of this very run: kept by its checkpoints, copies and results, so that they know each other
+        self.origin: dict = {}  # what made the scene, if that is known: a built-in scene's name, bodies and seed
         self.report: StepReport | None = None
         self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self._known_contacts: ContactTable | None = None  # of a copy that has not stepped yet
         self._stepped = False  # whether a step was taken by this object: the first may have to compile
         self._under_way = _nobody  # who is changing the engine, if anybody is
-        self._rules: Rules | None = None
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
         self._check_cohesion(pair_table(self.materials, self.pairs))
@@ -250,6 +250,36 @@ class Simulation:
     def time(self) -> float:
         """Simulated time, s."""
         return self.start_time + self.steps * self.dt
+
+    @property
+    def dt(self) -> float:
+        """The step, s. Set it between steps: the time goes on from where it is."""
+        return self._dt
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        value = checks.number("dt", value, above=0.0)
+        self.start_time, self._dt, self._rules = self.time - self.steps * value, value, None
+
+    @property
+    def friction(self) -> str:
+        """The law of friction, "cone" or "coulomb". Set it between steps."""
+        return self._friction
+
+    @friction.setter
+    def friction(self, value: str) -> None:
+        self._friction, self._rules = checks.choice("friction", value, ("cone", "coulomb")), None
+
+    @property
+    def solver(self) -> Solver:
+        """The solver. Set it between steps."""
+        return self._solver
+
+    @solver.setter
+    def solver(self, value: Solver) -> None:
+        if not isinstance(value, Solver):
+            raise TypeError(f"solver must be a solver such as GaussSeidel(), not {value!r}")
+        self._solver = value
 
     def _renew_rules(self):
         """The engine is told what holds in every step, when that has changed."""
