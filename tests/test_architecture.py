@@ -154,9 +154,15 @@ def test_documents_name_files_that_exist():
     assert missing == []
 
 
-def test_readme_python_runs(tmp_path, monkeypatch):
+def test_readme_python_runs_as_it_stands_and_the_floor_carries_the_grains(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    text = (ROOT / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {}
-    exec(code.replace("until=1.0", "until=0.05").replace("progress=True", "progress=False"), names)
-    assert names["sim"].time == pytest.approx(0.05)
+    exec(code, names)
+    radii = names["sim"].bodies.extent[names["grains"], 0]
+    weight = 9.81 * 2500 * (4 / 3 * np.pi * radii**3).sum()
+    assert len(radii) == 2000 and np.allclose(names["carried"], (0, 0, weight), atol=2e-3 * weight)
+    said = [float(number) for number in re.findall(r"(\d+) N", capsys.readouterr().out)]
+    told = [float(number) for number in re.findall(r"(\d+) N", text.split(code)[1].split("\n\n")[0])]  # in the sentence below it
+    assert np.allclose(said, weight, rtol=2e-3) and np.allclose(told, said, rtol=1e-3)
