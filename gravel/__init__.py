@@ -8,7 +8,7 @@ from gravel.batches import contact_batches, count_contacts
 from gravel.cell import Cell, Deformation
 from gravel.contacts import ContactTable
 from gravel.detection import find_contacts
-from gravel.errors import SimulationError
+from gravel.errors import SimulationError, SweepError
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
 from gravel.io.robots import Robot
@@ -51,6 +51,7 @@ from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
+from gravel.sweep import sweep
 
 __version__ = "0.6.0"
 
@@ -120,6 +121,7 @@ __all__ = [
     "Spring",
     "SpringLaw",
     "StepReport",
+    "SweepError",
     "UniformSizes",
     "Universal",
     "WeibullSizes",
@@ -131,4 +133,5 @@ __all__ = [
     "load_urdf",
     "pack",
     "pour",
+    "sweep",
 ]

@@ -1,5 +1,6 @@
 """The command line: gravel run, scenes, robot, picture, plot, bench, info."""
 
+import dataclasses
 import pathlib
 import platform
 import sys
@@ -54,19 +55,21 @@ def list_scenes():
 @click.option("--bodies", type=int, help="How many bodies that can move (default: the scene's own).")
 @click.option("--time", "duration", type=float, help="Simulated time in s (default: the scene's own).")
 @click.option("--dt", type=float, help="Step in s (default: the scene's own).")
-@click.option("--solver", default="gauss-seidel", show_default=True, help=f"One of {', '.join(SOLVERS)}.")
-@click.option("--iterations", type=int, default=300, show_default=True, help="Most iterations of the solver in a step.")
+@click.option("--solver", help=f"One of {', '.join(SOLVERS)} (default: gauss-seidel).")
+@click.option("--iterations", type=int, help="Most iterations of the solver in a step (default: 300).")
 @click.option("--tolerance", type=float, help="Residual in m/s at which the solver stops (default: 5 % of gravity times dt).")
 @click.option("--friction", help="cone (convex, as in the papers) or coulomb (default: the scene's own).")
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
 @click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
 @click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random places and sizes.")
-@click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf).")
+@click.option("--seed", type=int, help="Of the random places and sizes (default: 0).")
+@click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf); a run that is resumed goes on with its own.")
 @click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
 @click.option("--checkpoint", help="Checkpoint file, written at the end and every --checkpoint-every seconds.")
 @click.option("--checkpoint-every", type=float, help="Simulated seconds between two checkpoints.")
-@click.option("--resume", help="Go on from a checkpoint of this scene, to the time given.")
+@click.option(
+    "--resume", help="Go on from a checkpoint of this scene, to the time given; --dt, --solver, --friction and the like change it."
+)
 @click.option("--picture/--no-picture", default=True, help="Whether to leave a PNG of the last frame beside the result.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def run(
@@ -97,25 +100,68 @@ def run(
     from gravel import checks
 
     output = pathlib.Path(output or f"{scene}.vtkhdf")
-    setup = scenes.build(scene, bodies, seed)
-    checks.choice("solver", solver, tuple(SOLVERS))
+    if solver is not None:
+        checks.choice("solver", solver, tuple(SOLVERS))
+    limits = {name: value for name, value in (("iterations", iterations), ("tolerance", tolerance)) if value is not None}
+    given = {name: value for name, value in (("friction", friction), ("precision", precision), ("joints", joints)) if value is not None}
+    changes = []
     if resume:
-        simulation = Simulation.load(resume, threads, laws=setup.scene.mechanism.function_laws())
-        if simulation.count < len(setup.scene):
-            raise ValueError(f"{resume} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
+        simulation, setup = resumed(resume, scene, bodies, seed, threads)
+        changes = change(simulation, resume, dt, solver, limits, given)
     else:
-        given = {"friction": friction, "precision": precision, "joints": joints}
-        options = {**setup.options, **{name: value for name, value in given.items() if value is not None}}
-        own = options.pop("solver", None)  # of the scene
-        method = SOLVERS[solver](iterations=iterations, tolerance=own.tolerance if own and tolerance is None else tolerance)
+        seed = 0 if seed is None else seed
+        setup = scenes.build(scene, bodies, seed)
+        options = {**setup.options, **given}
+        own = options.pop("solver", None)  # what the scene says of the tolerance holds for any solver
+        method = SOLVERS[solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
         simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, threads=threads, **options)
+        simulation.origin = {"scene": scene, "bodies": scenes.module_of(scene).BODIES if bodies is None else bodies, "seed": seed}
     click.echo(f"device {simulation.device} ({processor()}), threads {simulation.threads}, precision {simulation.precision}")
     joints = f"{len(simulation.mechanism)} joints, " if len(simulation.mechanism) else ""
     method = f"{simulation.solver.describe()}, friction {simulation.friction}"
     click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, {joints}dt {simulation.dt:g} s, {method}")
+    if changes:
+        click.echo(f"changed at {simulation.time:g} s: {', '.join(changes)}")
     until = setup.time if duration is None else duration
     report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every)
     finish(scene, simulation, setup, report, output, picture, until)
+
+
+def resumed(path, scene, bodies, seed, threads):
+    """(the simulation of a checkpoint, the setup of its scene); refuses another scene than it was."""
+    from gravel.io.checkpoint import origin_of
+
+    asked, origin = {"scene": scene, "bodies": bodies, "seed": seed}, origin_of(path)
+    for name, was in origin.items():
+        if asked.get(name) not in (None, was):
+            raise ValueError(f"{name} must be {was} to go on from {path}, not {asked[name]}")
+    asked = {"seed": 0, **{name: value for name, value in asked.items() if value is not None}, **origin}
+    setup = scenes.build(scene, asked.get("bodies"), asked["seed"])
+    simulation = Simulation.load(path, threads, laws=setup.scene.mechanism.function_laws())
+    if simulation.count < len(setup.scene):
+        raise ValueError(f"{path} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
+    return simulation, setup
+
+
+def change(simulation, path, dt, solver, limits, given):
+    """What was asked for is applied to a simulation that goes on; returns it in words. What a run keeps is refused where it is another."""
+    for name, value in (("precision", simulation.precision), ("joints", simulation.joint_mode)):
+        if given.get(name, value) != value:
+            raise ValueError(f"{name} must be {value} to go on from {path}, not {given[name]}: a run keeps it")
+    applied = []
+    if dt is not None:
+        applied.append(f"dt {dt:g} s (was {simulation.dt:g})")
+        simulation.dt = dt
+    if "friction" in given:
+        applied.append(f"friction {given['friction']} (was {simulation.friction})")
+        simulation.friction = given["friction"]
+    if solver is not None or limits:
+        was = simulation.solver
+        kind = type(was) if solver is None else SOLVERS[solver]
+        base = was if kind is type(was) else kind(iterations=was.iterations, tolerance=was.tolerance)
+        simulation.solver = dataclasses.replace(base, **limits)
+        applied.append(f"{simulation.solver.describe()} (was {was.describe()})")
+    return applied
 
 
 def finish(scene, simulation, setup, report, output, with_picture, until):

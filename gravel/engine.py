@@ -345,10 +345,14 @@ def make_matrix_problem(problem: MatrixConeProblem, coulomb: bool) -> Problem:
     return MatrixProblem(problem.W, problem.q, problem.mu, coulomb)
 
 
+def available_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def largest_thread_count() -> int:
     """How many threads an engine may use: what NUMBA_NUM_THREADS allows, else the cores of this process."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or cores
+    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or available_cores()
 
 
 def threading_layer() -> str:

@@ -11,3 +11,12 @@ class SimulationError(RuntimeError):
 
 class MissingFunctionError(ValueError):
     """A file was written of something that was a Python function: whoever reads it must give that again."""
+
+
+class SweepError(RuntimeError):
+    """Values of a sweep that failed: ``failures`` holds what was raised for each, by its number among the values, and ``results`` those of
+    the others, with None where there is none."""
+
+    def __init__(self, message, results, failures):
+        super().__init__(message)
+        self.results, self.failures = results, failures

@@ -14,8 +14,9 @@ from tqdm import tqdm
 from gravel import checks
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
+from gravel.io.checkpoint import check_path as check_checkpoint
 from gravel.io.checkpoint import save as save_checkpoint
-from gravel.io.vtkhdf import ResultWriter, check_writable
+from gravel.io.vtkhdf import ResultWriter
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -80,10 +81,12 @@ def run(
 ) -> RunReport:
     """Step ``simulation`` until the time ``until``, s.
 
-    ``save``: a VTKHDF file, a frame every ``every`` s (default: 50 frames). ``observers``: functions of the simulation,
-    called after each step, or pairs (function, seconds between calls). ``checkpoint``: a file that is written at the end and
-    every ``checkpoint_every`` s. Ctrl-C ends the run cleanly: what was written can be read. If a step fails, the last good
-    state is written before the error goes on.
+    ``save``: a VTKHDF file (.vtkhdf), a frame every ``every`` s (default: 50 frames). If it holds an earlier part of this very run, frames
+    are appended; those from the present time on, which a run that was killed has written after its last checkpoint, are cut off and
+    written anew. A result of another run is replaced, and a file that is no result of gravel is refused. ``observers``: functions of the
+    simulation, called after each step, or pairs (function, seconds between calls). ``checkpoint``: a file (.h5) that is written at the
+    end and every ``checkpoint_every`` s. Ctrl-C ends the run cleanly: what was written can be read. If a step fails, the last good state
+    is written before the error goes on.
     """
     until = checks.number("until", until)
     if until <= simulation.time:
@@ -94,7 +97,7 @@ def run(
     if checkpoint is not None:
         if save is not None and os.path.realpath(save) == os.path.realpath(checkpoint):
             raise ValueError(f"save and checkpoint must be two files, but both are {os.fspath(save)}")
-        check_writable(checkpoint, ".part")
+        check_checkpoint(checkpoint)
         if checkpoint_every is not None:
             seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
             calls.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))

@@ -9,6 +9,7 @@ import math
 import os
 import threading
 import time as clock_module
+import uuid
 import warnings
 import weakref
 from array import array
@@ -171,12 +172,14 @@ class Simulation:
         self._surfaces_told: dict | None = None  # what the engine was told of them last
         self.cell = None if scene.cell is None else scene.cell.copy()
         self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
+        self.run_id = uuid.uuid4().hex  # of this very run: kept by its checkpoints, copies and results, so that they know each other
+        self.origin: dict = {}  # what made the scene, if that is known: a built-in scene's name, bodies and seed
         self.report: StepReport | None = None
         self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self._known_contacts: ContactTable | None = None  # of a copy that has not stepped yet
         self._stepped = False  # whether a step was taken by this object: the first may have to compile
-        self._gate, self._under_way = threading.Lock(), _nobody  # who is changing the engine, if anybody is
+        self._under_way = _nobody  # who is changing the engine, if anybody is
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
         self._check_cohesion(self.materials.contact_values())
@@ -895,6 +898,11 @@ def _nobody():
     return None
 
 
+_gate = threading.Lock()  # whoever looks whether anybody is at work, and says that it is now, does so alone
+if hasattr(os, "register_at_fork"):  # nobody stands in the gate while the process is doubled
+    os.register_at_fork(before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_gate.release)
+
+
 class _Alone:
     """Whatever changes the engine does so alone: neither another thread nor a function that a step calls can come in between.
 
@@ -905,7 +913,7 @@ class _Alone:
         self.simulation = simulation
 
     def __enter__(self):
-        with self.simulation._gate:
+        with _gate:
             if self.simulation._under_way() is not None:
                 raise SimulationError("a step of this simulation is under way, in another thread or around this call: wait for its end")
             self.simulation._under_way = weakref.ref(self)

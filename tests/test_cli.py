@@ -52,6 +52,68 @@ def test_resume_gives_the_same_state_as_one_run(call):
     assert gv.Simulation.load("rest.h5").state_hash() == gv.Simulation.load("whole.h5").state_hash()
 
 
+def test_resume_applies_what_can_change_and_says_so(call):
+    import gravel as gv
+
+    call("run", "pile", "--bodies", 40, "--quiet", "--no-picture", "--time", 0.06, "--checkpoint", "half.h5")
+    half = gv.Simulation.load("half.h5")
+    words = ("--dt", half.dt / 2, "--friction", "coulomb", "--iterations", 77, "--tolerance", 1e-3)
+    rest = ("run", "pile", "--quiet", "--no-picture", "--resume", "half.h5", "--time", 0.08)
+    result = call(*rest, *words, "--checkpoint", "rest.h5", "-o", "rest.vtkhdf")
+    assert result.exit_code == 0, result.output
+    (line,) = [line for line in result.output.splitlines() if line.startswith("changed at 0.06 s: ")]
+    for said in (
+        f"dt {half.dt / 2:g} s (was {half.dt:g})",
+        "friction coulomb (was cone)",
+        "iterations=77",
+        "was GaussSeidel(iterations=300",
+    ):
+        assert said in line
+    after = gv.Simulation.load("rest.h5")
+    assert (after.dt, after.friction, after.solver.iterations, after.solver.tolerance) == (half.dt / 2, "coulomb", 77, 1e-3)
+    assert after.time == pytest.approx(0.08) and after.steps - half.steps == round(0.02 / after.dt)  # the time goes on where it was
+    twin = half  # the same by hand
+    twin.dt, twin.friction, twin.solver = half.dt / 2, "coulomb", gv.GaussSeidel(iterations=77, tolerance=1e-3)
+    twin.run(until=0.08)
+    assert twin.state_hash() == after.state_hash()
+    other = call(*rest, "--solver", "jacobi", "-o", "other.vtkhdf")
+    assert other.exit_code == 0 and "Jacobi(iterations=300" in other.output and "(was GaussSeidel(" in other.output
+    assert "changed" not in call(*rest, "-o", "plain.vtkhdf").output
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--precision", "double"), "precision must be single to go on from half.h5, not double"),
+        (("--joints", "iterative"), "joints must be direct to go on from half.h5, not iterative"),
+        (("--bodies", 41), "bodies must be 40 to go on from half.h5, not 41"),
+        (("--seed", 3), "seed must be 5 to go on from half.h5, not 3"),
+        (("--dt", -1), "dt must be greater than 0"),
+        (("--friction", "glue"), "friction must be one of"),
+        (("--iterations", 0), "iterations must be at least 1"),
+        (("-o", "a.csv"), "save must be a file whose name ends in .vtkhdf"),
+        (("--checkpoint", "a.txt"), "checkpoint must be a file whose name ends in .h5"),
+    ],
+)
+def test_resume_refuses_what_cannot_change(call, words, said):
+    call("run", "pile", "--bodies", 40, "--seed", 5, "--quiet", "--no-picture", "--time", 0.01, "--checkpoint", "half.h5")
+    result = call("run", "pile", "--quiet", "--no-picture", "--resume", "half.h5", "--time", 0.02, *words)
+    assert result.exit_code == 1 and said in result.output and "Traceback" not in result.output
+    other = call("run", "silo", "--resume", "half.h5")
+    assert other.exit_code == 1 and "scene must be pile to go on from half.h5, not silo" in other.output
+
+
+def test_a_resumed_run_goes_on_with_its_result(call):
+    from gravel.io.vtkhdf import read_reports
+
+    call("run", "pile", "--bodies", 40, "--quiet", "--no-picture", "--time", 0.06, "--checkpoint", "half.h5")
+    first = read_reports("pile.vtkhdf")["time"]
+    result = call("run", "pile", "--quiet", "--no-picture", "--time", 0.1, "--resume", "half.h5")
+    assert result.exit_code == 0, result.output
+    both = read_reports("pile.vtkhdf")["time"]
+    assert (both[: len(first)] == first).all() and both[-1] == pytest.approx(0.1)
+
+
 def test_resume_of_a_machine_with_a_motor_that_is_a_function(call):
     import gravel as gv
 

@@ -30,6 +30,8 @@ from gravel.cpu.threads import SMALL, Kernel
 MODULES = bounds, grid, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble, gauges, laws, joint_rows, direct
 PATIENCE = 300  # s after which a process that compiles is taken to be dead
 children: list = []  # the process that compiles for this one
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=children.clear)  # a forked process has no part in those of its parent
 started: dict = {}  # features that this process has dealt with: an ``Ahead``, or None where nothing is at work
 # What a kernel that does nothing must answer for the stages to go on.
 ANSWERS = {
@@ -94,16 +96,20 @@ class Ahead(NamedTuple):
     tables: pathlib.Path  # is there when the tables of ``jobs`` are ready, by far the largest kernels
     done: pathlib.Path  # is there when the kernels with threads are ready, too
     claim: pathlib.Path  # is there while a process works on them
-    child: subprocess.Popen | None  # that process, if it is ours
+    child: subprocess.Popen | None  # that process, if we have started it
+    parent: int  # the process that did; one that was forked off it later cannot wait for its child
 
     def ready(self):
-        at_work = _is_alive(self.claim) if self.child is None else self.child.poll() is None
+        at_work = self.child.poll() is None if self._is_ours() else _is_alive(self.claim)
         return self.done.exists() or not at_work
 
     def wait_for_tables(self):
         """It pays to wait for our own child: it has begun with them."""
-        while self.child is not None and self.child.poll() is None and not self.tables.exists():
+        while self._is_ours() and self.child.poll() is None and not self.tables.exists():
             time.sleep(0.02)
+
+    def _is_ours(self):
+        return self.child is not None and self.parent == os.getpid()
 
 
 def _is_alive(claim):
@@ -118,7 +124,7 @@ def start(engine, features):
     """Start the second process unless the kernels are compiled already; returns an ``Ahead`` if one is at work, else None.
 
     It compiles the forms without threads, which the first step waits for, then those with: the run goes on meanwhile."""
-    threads = engine.threads > 1 and engine.rows.count >= SMALL
+    threads = engine.threads > 1 and engine.rows.count >= SMALL and not Kernel.forked
     if features in started:
         return started[features]
     started[features] = None
@@ -135,7 +141,7 @@ def start(engine, features):
             claim.unlink(missing_ok=True)
             return None
         children[:] = [child]
-    started[features] = Ahead(done.with_suffix(".tables"), threaded, claim, child)
+    started[features] = Ahead(done.with_suffix(".tables"), threaded, claim, child, os.getpid())
     return started[features]
 
 

@@ -5,6 +5,9 @@ starts hundreds of regions a step. It needs libgomp, which Linux brings; without
 
 Kernels come in two parts: a plain function for one tile or chunk, and a driver of a few lines that runs it for all of them
 in parallel. Numba drops writes to arrays inside named tuples when they stand in the parallel loop itself.
+
+A process that is forked off one whose threads have started has none of them, and OpenMP cannot start others there: such a process
+runs on one thread, in the forms of the kernels that know nothing of threads. The bits are the same.
 """
 
 import os
@@ -48,6 +51,7 @@ class Kernel:
     thread: the form without threads compiles in two thirds of the time and starts at once."""
 
     one_thread = True  # which form is called; see ``use_threads``
+    forked = False  # whether this process was forked off one whose threads had started
 
     def __init__(self, function):
         alone = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
@@ -129,11 +133,31 @@ crowd = Crowd()
 
 
 def use_threads(n, threaded=True):
-    """Run with n threads from here on, and with the kernels' form that has threads or the other."""
+    """Run with n threads from here on, and with the kernels' form that has threads or the other; in a forked process without."""
+    Kernel.one_thread = Kernel.forked or not threaded
+    if Kernel.forked:
+        return
     n = crowd.threads(n) if n > 1 else n
-    Kernel.one_thread = not threaded
     if numba.get_num_threads() != n:
         numba.set_num_threads(n)
+
+
+def threads_in_use():
+    """How many threads ``use_threads`` has chosen."""
+    return 1 if Kernel.forked else numba.get_num_threads()
+
+
+def _note_fork():
+    """In a forked process: no threads here if those of its parent had started."""
+    try:
+        numba.threading_layer()
+    except ValueError:  # they had not
+        return
+    Kernel.forked = Kernel.one_thread = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 class Workers:
@@ -146,7 +170,7 @@ class Workers:
 
     def run(self, function, tiles, *arguments):
         """function(first, last, *arguments) for ranges that cover all tiles."""
-        threads = numba.get_num_threads()
+        threads = threads_in_use()
         if threads == 1 or tiles == 1:
             function(0, tiles, *arguments)
             return

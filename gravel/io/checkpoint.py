@@ -24,7 +24,7 @@ from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
 from gravel.io import sound
 from gravel.io.sound import DAMAGE
-from gravel.io.vtkhdf import check_room, check_writable
+from gravel.io.vtkhdf import check_ending, check_room, check_writable
 from gravel.materials import Material, Materials
 from gravel.motion import ConstantVelocity, Oscillation, surface_of
 from gravel.scene import Scene
@@ -34,6 +34,7 @@ from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
 VERSION = 8
+ENDINGS = (".h5", ".hdf5", ".hdf")
 MAGIC = b"\x89HDF"
 SEAL, SEAL_BYTES = b"gravel checkpoint, sha256 ", 90
 CHUNK = 1 << 24  # bytes that are read at once
@@ -56,7 +57,7 @@ MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
 
 def save(simulation, path):
     """Write a checkpoint of a simulation."""
-    path = check_writable(path, ".part")
+    path = check_path(path)
     arrays, description = _arrays(simulation), _description(simulation)
     check_room(path, SPARE_BYTES + sum(array.nbytes for array in arrays.values()))
     temporary = path.with_name(path.name + ".part")
@@ -67,6 +68,13 @@ def save(simulation, path):
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_path(path):
+    """Refuse a path that a checkpoint cannot be written to; returns it, of a symbolic link what it leads to."""
+    writable = check_writable(path, ".part")
+    check_ending("checkpoint", path, ENDINGS)
+    return writable
 
 
 def load(path, threads=None, motions=None, laws=None, surfaces=None):
@@ -82,6 +90,19 @@ def load(path, threads=None, motions=None, laws=None, surfaces=None):
         raise
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged, or not a checkpoint of gravel: {error}") from error
+
+
+def origin_of(path):
+    """What made the scene of a checkpoint, as far as it says (``Simulation.origin``)."""
+    path = pathlib.Path(path)
+    _check_seal(path)
+    try:
+        with h5py.File(path, "r") as file:
+            origin = json.loads(file.attrs["description"])["origin"]
+        sound.need(isinstance(origin, dict), "it does not say what made its scene")
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged, or not a checkpoint of gravel: {error}") from error
+    return origin
 
 
 def to_bytes(simulation, contacts=True):
@@ -147,6 +168,8 @@ def _read(file, threads, motions, laws, surfaces):
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
     simulation.know_contacts(ContactTable(**of("contacts/")))
     simulation.surfaces = {body: _surface(body, values, surfaces) for body, values in about["surfaces"]}
+    simulation.run_id, simulation.origin = about["run"], about["origin"]
+    sound.need(isinstance(simulation.run_id, str) and isinstance(simulation.origin, dict), "it does not say which run it is of")
     for body, kind, values, position, quaternion, since in about["motions"]:
         simulation.motions[body] = _motion(body, kind, values, motions)
         simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
@@ -209,6 +232,8 @@ def _description(simulation):
         "steps": simulation.steps,
         "start_time": simulation.start_time,
         "count": simulation.count,
+        "run": simulation.run_id,
+        "origin": simulation.origin,
     }
 
 

@@ -4,8 +4,9 @@ Each frame is a cloud of points, one per body that is there and has a size, with
 extent, quaternion, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: the planes of each frame, the
 step reports over time, ``joints`` with a row of ``sim.joints`` for each frame, and ``geometries/<number>``, the surfaces of
 hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of their bodies, which scale them by extent[0]. A
-geometry is written when a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``. The file is flushed
-after every frame, so that what was written before a stop can be read.
+geometry is written when a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``, and ``run`` is the run that
+the frames are of: one that goes on from a checkpoint goes on with its file. The file is flushed after every frame, so that what was
+written before a stop can be read.
 """
 
 import contextlib
@@ -45,6 +46,8 @@ POINT_DATA = {
     "geometry": ((), "i4"),  # number of its surface, or -1
 }
 VERSION = 4
+ENDINGS = (".vtkhdf", ".hdf", ".h5")
+KINDS = ("Vertices", "Lines", "Polygons", "Strips")
 SHAPES = ("SPHERE", "ELLIPSOID", "CAPSULE", "CYLINDER", "CONE", "BOX", "HULL", "COMPOUND", "MESH", "PLANE")
 FRAME_BYTES, SPARE_BYTES = 200, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
 GEOMETRY_BYTES = 4000  # for the group of a geometry, beside its arrays
@@ -73,6 +76,13 @@ def check_writable(path, suffix=""):
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise PermissionError(f"output {path} cannot be written: no permission")
     return path
+
+
+def check_ending(argument, path, endings):
+    """Refuse a name whose ending says that the file is something else."""
+    name = pathlib.Path(path).name
+    if not name.lower().endswith(endings):
+        raise ValueError(f"{argument} must be a file whose name ends in {', '.join(endings[:-1])} or {endings[-1]}, not {name!r:.80}")
 
 
 def check_room(path, needed):
@@ -115,18 +125,39 @@ class ResultWriter:
 
     def __init__(self, path, simulation):
         self.path = check_writable(path)
+        check_ending("save", path, ENDINGS)
         self.surfaces = {}  # those that are not yet in the file
         self.written = 0  # geometries that are
         self.simulation = simulation
+        self.reports = []
+        self.cells_before = self.cells = 0
+        kept = frames_before(self.path, simulation)
         self._check_room()
-        self.file = h5py.File(self.path, "w")
+        self.file = h5py.File(self.path, "r+" if kept else "w")
         self.reserve = Reserve(self.path)
+        try:
+            if kept:
+                with _reading(self.path):
+                    self._cut(kept)
+            else:
+                self._lay_out()
+            self.root, own = self.file["VTKHDF"], self.file["gravel"]
+            own.attrs["run"] = simulation.run_id
+            own.attrs["dt"] = simulation.dt
+            own.attrs["solver"] = simulation.solver.describe()
+        except BaseException:
+            self.file.close()
+            self.reserve.give_back()
+            raise
+
+    def _lay_out(self):
+        """The groups and arrays of an empty file."""
         root = self.file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0], "i8")
         root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", len("PolyData")))
         self._grow(root, "Points", (3,), "f4")
         self._grow(root, "NumberOfPoints", (), "i8")
-        for kind in ("Vertices", "Lines", "Polygons", "Strips"):
+        for kind in KINDS:
             group = root.create_group(kind)
             for name in ("NumberOfConnectivityIds", "NumberOfCells", "Offsets", "Connectivity"):
                 self._grow(group, name, (), "i8")
@@ -141,9 +172,6 @@ class ResultWriter:
         for name, (shape, dtype) in POINT_DATA.items():
             self._grow(data, name, shape, dtype)
             self._grow(offsets, name, (), "i8")
-        self.root = root
-        self.reports = []
-        self.cells_before = self.cells = 0
         own = self.file.create_group("gravel")
         for name in REPORT_FIELDS:
             self._grow(own, name, (), "f8")
@@ -155,11 +183,56 @@ class ResultWriter:
             joints.create_dataset(name, (0, 0, *columns), "f8", fillvalue=np.nan, **sizes)
         own.attrs["version"] = VERSION
         own.attrs["shapes"] = sorted(SHAPES, key=lambda name: getattr(shapes, name))  # by their numbers
-        own.attrs["dt"] = simulation.dt
-        own.attrs["solver"] = simulation.solver.describe()
         for name in ("plane_position", "plane_normal"):
             self._grow(own, name, (3,), "f8")
         self._grow(own, "plane_count", (), "i8")  # of each frame
+
+    def _cut(self, frames):
+        """Leave so many frames of an earlier part of the run, and the reports up to now; what lies behind them goes, also a frame that
+        was begun and not finished."""
+        steps, own = self.file["VTKHDF/Steps"], self.file["gravel"]
+        lengths = list(self._lengths(frames))
+        for data, length in lengths:
+            if len(data) < length:
+                raise ValueError(f"{data.name} is shorter than its frames")
+        steps.attrs["NSteps"] = frames
+        for data, length in lengths:
+            data.resize(length, axis=0)
+        self.cells_before, self.cells = int(steps["CellOffsets"][-1, 0]), int(self.file["VTKHDF/NumberOfPoints"][-1])
+        for number in [number for number in own["geometries"] if int(number) >= len(self.simulation.geometries)]:
+            del own["geometries"][number]
+        self.written = len(own["geometries"])
+        self.surfaces = {number: surface for number, surface in self.surfaces.items() if number >= self.written}
+
+    def _lengths(self, frames):
+        """(array, rows that so many frames have in it), for all arrays of the file."""
+        root, own = self.file["VTKHDF"], self.file["gravel"]
+        steps, joints = root["Steps"], own["joints"]
+        parts = stored(root, "NumberOfPoints")[: int(stored(steps, "PartOffsets")[frames - 1]) + 1]
+        points, cells = int(stored(steps, "PointOffsets")[frames - 1]) + int(parts[-1]), int(parts.sum())
+        reports = stored(own, "time")[: min(len(stored(own, name)) for name in REPORT_FIELDS)]
+        steps_taken = int(np.count_nonzero(reports <= self.simulation.time + _hair(self.simulation)))
+        planes = int(stored(own, "plane_count")[:frames].sum())
+        for name in ("Values", "PartOffsets", "NumberOfParts", "PointOffsets", "CellOffsets", "ConnectivityIdOffsets"):
+            yield stored(steps, name), frames
+        for name in POINT_DATA:
+            yield stored(steps["PointDataOffsets"], name), frames
+            yield stored(root["PointData"], name), points
+        yield stored(root, "Points"), points
+        yield stored(root, "NumberOfPoints"), len(parts)
+        for kind in KINDS:
+            own_cells = cells if kind == "Vertices" else 0
+            for name in ("NumberOfConnectivityIds", "NumberOfCells"):
+                yield stored(root[kind], name), len(parts)
+            yield stored(root[kind], "Offsets"), own_cells + len(parts)  # each set of cells has one more than cells
+            yield stored(root[kind], "Connectivity"), own_cells
+        for name in REPORT_FIELDS:
+            yield stored(own, name), steps_taken
+        for name in JOINT_FIELDS:  # none before the first joint was made
+            yield stored(joints, name), min(frames, len(joints[name]))
+        yield stored(own, "plane_count"), frames
+        for name in ("plane_position", "plane_normal"):
+            yield stored(own, name), planes
 
     def _grow(self, group, name, shape, dtype):
         return group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(16384, *shape))
@@ -215,7 +288,7 @@ class ResultWriter:
         if frame == 0 or int(parts[-1]) != n:  # another number of bodies: a new set of cells, which later frames share
             self.cells_before, self.cells = self.cells_before + self.cells, n
             self._append(root, "NumberOfPoints", [n])
-            for kind in ("Vertices", "Lines", "Polygons", "Strips"):
+            for kind in KINDS:
                 count = n if kind == "Vertices" else 0
                 for name, values in (
                     ("NumberOfConnectivityIds", [count]),
@@ -286,6 +359,28 @@ class ResultWriter:
 
 
 # --- reading
+
+
+def frames_before(path, simulation):
+    """How many frames of the file at this path are of an earlier time of this very run: 0 where there is no file, or it is a result of
+    another run, which may be replaced; what is no result is refused."""
+    if not path.exists() or path.stat().st_size == 0:
+        return 0
+    try:
+        with h5py.File(path, "r") as file:
+            ours = "VTKHDF" in file and "gravel" in file
+            same = ours and (file["gravel"].attrs.get("run"), file["gravel"].attrs.get("version")) == (simulation.run_id, VERSION)
+            times = stored(file["VTKHDF/Steps"], "Values")[: int(file["VTKHDF/Steps"].attrs["NSteps"])] if same else ()
+    except DAMAGE as error:
+        raise ValueError(f"output {path} is there already and cannot be read as a result of gravel; it stays as it is: {error}") from None
+    if not ours:
+        raise ValueError(f"output {path} is there already and is no result of gravel; remove it or give another name")
+    return int(np.count_nonzero(np.asarray(times) < simulation.time - _hair(simulation)))
+
+
+def _hair(simulation):
+    """s: times that differ by less are one."""
+    return 1e-6 * simulation.dt + 1e-12 * abs(simulation.time)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from numba import njit, prange
 from gravel.cpu.collide.bounds import CHUNK
 from gravel.cpu.collide.grid import may_collide, may_touch, may_touch_huge
 from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, PARALLEL, Kernel
+from gravel.cpu.threads import INNER, Kernel
 from gravel.shapes import BOX
 from gravel.state import SHAPE
 
@@ -93,7 +93,7 @@ def narrow_frame(turn, sums, low, high, frame):
     return shrunk
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy")
+@njit(inline="always")  # so that its loop has threads where those of its callers have
 def frame_of(reach):
     """The range in which most bodies lie, of x, y, z and reach: rows lowest, highest, mean, mean deviation."""
     chunks = (reach.shape[0] + CHUNK - 1) // CHUNK
@@ -235,7 +235,7 @@ def build_subtree(part, room, leaves, n, reach, half, balls, boxes):
             merge(boxes, node)
 
 
-@njit(parallel=PARALLEL, nogil=True, error_model="numpy")
+@njit(inline="always")  # so that its loop has threads where those of its callers have
 def build_tree(n, reach, half, balls, boxes):
     """Boxes of all nodes over the first n arranged bodies."""
     room = leaf_room_of(n)
