@@ -13,7 +13,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
 from gravel.shapes import MESH, SPHERE
+from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
 from gravel.solvers import GaussSeidel, Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, MOVABLE, REMOVED, SHAPE, STATUS, Views
@@ -519,6 +520,47 @@ class Simulation:
         return masses
 
     @property
+    def inertias(self) -> np.ndarray:
+        """(N, 3) kg m2, principal moments about the body's axes, to be read; infinite for bodies that forces cannot turn, zero for
+        those that were removed."""
+        with np.errstate(divide="ignore"):
+            moments = 1.0 / self.views.inverse_mass[:, 1:]
+        moments.flags.writeable = False
+        return moments
+
+    @property
+    def radii(self) -> np.ndarray:
+        """(N,) m, of the ball about the centre of each body that holds it all, to be read; infinite for planes, zero for bodies that were
+        removed."""
+        return self.views.extent[:, 3]
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """(N,) names of the bodies' kinds of shape, "sphere", "box" and so on (``gravel.shapes.described.KIND_NAMES``), to be read; empty
+        for bodies that were removed. ``shape_of`` gives sizes, and ``sim.bodies.extent`` those of all bodies."""
+        tag = self.views.tag
+        names = names_of_kinds(tag[:, SHAPE], tag[:, STATUS] != REMOVED)
+        names.flags.writeable = False
+        return names
+
+    def shape_of(self, body: int) -> Any:
+        """The shape of a body, such as Sphere(0.01), in the frame that its pose places: of a hull, mesh or compound that can move, about
+        its centre of mass and along its principal axes. Ground comes back as a Mesh, spheres that are joined as a Clump."""
+        tag = self.engine.pick("tag", [self._check_present(body)])[0]
+        number = int(self.engine.pick("geometry", [body])[0])
+        return shape_of_body(
+            int(tag[SHAPE]), self.engine.pick("extent", [body])[0, :3], None if number == NONE else self.geometries[number]
+        )
+
+    def _check_present(self, body):
+        """The id of a body that is there."""
+        if checks.count("body", body) >= self.count:
+            raise ValueError(f"body must be an id below {self.count}, not {body}")
+        if self.engine.pick("tag", [body])[0, STATUS] == REMOVED:
+            raise ValueError(f"body must be one that is there, but body {body} was removed")
+        return int(body)
+
+    @property
     def contacts(self) -> ContactTable:
         """The contacts of the last step with their impulses, a ``ContactTable``."""
         if self._refused:
@@ -652,14 +694,9 @@ class Simulation:
 
     def set_motion(self, body: int, motion) -> None:
         """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""
-        checks.count("body", body)
-        if body >= self.count:
-            raise ValueError(f"body must be an id below {self.count}, not {body}")
+        self._check_present(body)
         self.views.take_back()
-        status = self.engine.pick("tag", [body])[0, STATUS]
-        if status == REMOVED:
-            raise ValueError(f"body must be one that is there, but body {body} was removed")
-        if status != IMMOVABLE:
+        if self.engine.pick("tag", [body])[0, STATUS] != IMMOVABLE:
             raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
         if motion is not None and not callable(motion) and not hasattr(motion, "pose"):
             raise TypeError(f"motion must be a function of time or a ready motion, not {motion!r}")

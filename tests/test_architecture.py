@@ -30,7 +30,7 @@ ALLOWED = {
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
     "shapes": {"checks", "rotations", "shapes"},
-    "joints": {"checks", "errors", "rotations", "state", "joints"},
+    "joints": {"checks", "errors", "motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
     "cpu": ENGINE_ROOM | {"cpu"},
     "gpu": ENGINE_ROOM | {"gpu"},
