@@ -10,6 +10,7 @@ from gravel.detection import find_contacts
 from gravel.errors import SimulationError
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
+from gravel.io.result import Frame, Result, open_result
 from gravel.io.robots import Robot
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
@@ -64,6 +65,7 @@ __all__ = [
     "Ellipsoid",
     "Fixed",
     "ForceMotor",
+    "Frame",
     "GaussSeidel",
     "Gear",
     "HeightField",
@@ -80,6 +82,7 @@ __all__ = [
     "PositionMotor",
     "Prismatic",
     "RackPinion",
+    "Result",
     "Revolute",
     "Robot",
     "RotationalSpring",
@@ -102,4 +105,5 @@ __all__ = [
     "load_fclib",
     "load_mjcf",
     "load_urdf",
+    "open_result",
 ]

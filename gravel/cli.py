@@ -64,6 +64,7 @@ def list_scenes():
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random places and sizes.")
 @click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf).")
 @click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
+@click.option("--contacts", is_flag=True, help="Write the contacts and their forces to the result file, with every frame.")
 @click.option("--checkpoint", help="Checkpoint file, written at the end and every --checkpoint-every seconds.")
 @click.option("--checkpoint-every", type=float, help="Simulated seconds between two checkpoints.")
 @click.option("--resume", help="Go on from a checkpoint of this scene, to the time given.")
@@ -84,6 +85,7 @@ def run(
     seed,
     output,
     every,
+    contacts,
     checkpoint,
     checkpoint_every,
     resume,
@@ -113,7 +115,7 @@ def run(
     method = f"{simulation.solver.describe()}, friction {simulation.friction}"
     click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, {joints}dt {simulation.dt:g} s, {method}")
     until = setup.time if duration is None else duration
-    report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every)
+    report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every, contacts)
     finish(scene, simulation, setup, report, output, picture, until)
 
 

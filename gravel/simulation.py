@@ -570,6 +570,11 @@ class Simulation:
         return self.engine.contacts() if self._stepped else ContactTable.empty()
 
     @property
+    def contact_lag(self) -> float:
+        """s: how long before the present time the contacts of the last step were found; points and poses belong together there."""
+        return 0.5 * self.dt if self.midpoint else self.dt
+
+    @property
     def joints(self) -> JointTable:
         """The joints with their positions, speeds, reactions and efforts, a ``JointTable``; one row per joint id."""
         self._join()
@@ -717,11 +722,12 @@ class Simulation:
         observers: Iterable = (),
         checkpoint: str | os.PathLike | None = None,
         checkpoint_every: float | None = None,
+        contacts: bool = False,
     ) -> "RunReport":
         """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.run``."""
         from gravel.run import run
 
-        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every)
+        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every, contacts)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a checkpoint, from which ``Simulation.load`` continues bit for bit."""

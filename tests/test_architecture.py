@@ -43,7 +43,7 @@ ALLOWED = {
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "solvers", "run", "io"},
     "run": {"checks", "errors", "interrupts", "io"},
-    "io": PLAIN | {"errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
+    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
     "view": {"checks", "rotations", "shapes", "io", "view"},
     "scenes": USER | {"scenes"},
     "bench": USER | {"scenes", "bench", "cpu", "cli"},
