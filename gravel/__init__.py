@@ -4,6 +4,7 @@
 >>> scene = gv.Scene(gravity=(0, 0, -9.81))
 """
 
+from gravel import measures
 from gravel.batches import contact_batches, count_contacts
 from gravel.contacts import ContactTable
 from gravel.detection import find_contacts
@@ -105,5 +106,6 @@ __all__ = [
     "load_fclib",
     "load_mjcf",
     "load_urdf",
+    "measures",
     "open_result",
 ]

@@ -204,12 +204,23 @@ def picture(result, output, frame, colour):
 @click.argument("result")
 @click.option("--output", "-o", help="PNG file (default: RESULT with -plot.png or -joints.png).")
 @click.option("--joints", is_flag=True, help="Plot the joints: positions, reactions, motors' efforts.")
-def plot(result, output, joints):
-    """Plot energy, contacts, residual and penetration of a RESULT file over time, or its joints."""
+@click.option("--measure", help="Plot a measure of each frame: stress, coordination, fabric, fraction, kinetic-energy, potential-energy.")
+def plot(result, output, joints, measure):
+    """Plot energy, contacts, residual and penetration of a RESULT file over time, its joints, or a measure of its frames; or plot a log of
+    measures (RESULT ends with .csv)."""
     from gravel.view import plot as view
 
-    path, draw = pathlib.Path(result), view.plot_joints if joints else view.plot
-    ending = "-joints.png" if joints else "-plot.png"
+    path = pathlib.Path(result)
+    if joints and measure:
+        raise ValueError("--joints and --measure make two plots: give one of them")
+    if path.suffix.lower() == ".csv":
+        if joints or measure:
+            raise ValueError(f"--joints and --measure go with a result file, but {path} is a log")
+        draw, ending = view.plot_log, "-plot.png"
+    elif measure:
+        draw, ending = (lambda given, to: view.plot_measure(given, measure, to)), f"-{measure}.png"
+    else:
+        draw, ending = (view.plot_joints, "-joints.png") if joints else (view.plot, "-plot.png")
     click.echo(f"wrote {draw(result, output or path.with_name(path.stem + ending))}")
 
 

@@ -44,13 +44,14 @@ ALLOWED = {
     "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "solvers", "run", "io"},
     "run": {"checks", "errors", "interrupts", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
-    "view": {"checks", "rotations", "shapes", "io", "view"},
+    "measures": {"checks", "contacts", "rotations", "shapes", "state", "io", "measures"},
+    "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
     "scenes": USER | {"scenes"},
     "bench": USER | {"scenes", "bench", "cpu", "cli"},
     "robot_trial": USER,
-    "cli": USER | {"scenes", "bench", "view", "robot_trial", "__version__"},
+    "cli": USER | {"measures", "scenes", "bench", "view", "robot_trial", "__version__"},
     "__main__": {"cli"},
-    "__init__": USER,
+    "__init__": USER | {"measures"},
 }
 PUBLIC = {"cpu/ahead.py"}  # compiles what a small simulation needs, so it makes one
 

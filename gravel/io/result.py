@@ -32,7 +32,7 @@ class Frame:
 
     index: int
     time: float  # s
-    dt: float  # s
+    dt: float  # s, of the step before it
     gravity: np.ndarray  # (3,) m/s2
     ids: np.ndarray  # (n,)
     positions: np.ndarray  # (n, 3) m
@@ -114,7 +114,7 @@ class Result:
         return Frame(
             index=index,
             time=data["time"],
-            dt=self.dt,
+            dt=data["frame_dt"],
             gravity=data["gravity"],
             ids=data["id"].astype(np.int64),
             positions=position,

@@ -166,6 +166,7 @@ class ResultWriter:
             self._grow(own, name, (3,), "f8")
         self._grow(own, "plane_count", (), "i8")  # of each frame
         self._grow(own, "gravity", (3,), "f8")  # m/s2, of each frame
+        self._grow(own, "frame_dt", (), "f8")  # s, length of the step before each frame
         self._grow(own, "contact_lag", (), "f8")  # s, of each frame: its contacts were found so long before it
         self.contacts = ContactsGroup(own) if contacts else None
 
@@ -268,6 +269,7 @@ class ResultWriter:
         """What may change from frame to frame beside the bodies."""
         own, simulation = self.file["gravel"], self.simulation
         self._append(own, "gravity", simulation.gravity)
+        self._append(own, "frame_dt", [simulation.dt])
         self._append(own, "contact_lag", [simulation.contact_lag])
 
     def _write_joints(self, frame):
@@ -377,7 +379,7 @@ def frame_in(file, frame):
         **data,
         **{name: rows_of(own, name, planes, (3,), "f8") for name in ("plane_position", "plane_normal")},
         "gravity": rows_of(own, "gravity", slice(frame, frame + 1), (3,), "f8")[0],
-        "contact_lag": float(rows_of(own, "contact_lag", slice(frame, frame + 1), (), "f8")[0]),
+        **{name: float(rows_of(own, name, slice(frame, frame + 1), (), "f8")[0]) for name in ("frame_dt", "contact_lag")},
         "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},
     }
 
