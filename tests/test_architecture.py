@@ -44,7 +44,7 @@ ALLOWED = {
     "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "solvers", "run", "io"},
     "run": {"checks", "errors", "interrupts", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
-    "measures": {"checks", "contacts", "rotations", "shapes", "state", "io", "measures"},
+    "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
     "scenes": USER | {"scenes"},
     "bench": USER | {"scenes", "bench", "cpu", "cli"},

@@ -16,7 +16,7 @@ def ball_in_box(centres: np.ndarray, radii: np.ndarray, low: np.ndarray, high: n
     for corner in np.ndindex(2, 2, 2):
         a, b, c = (far[axis] if end else near[axis] for axis, end in enumerate(corner))
         total += (-1) ** sum(corner) * _odd(a, b, c)
-    return np.maximum(total, 0.0) * radii**3
+    return np.where((near < far).all(axis=0), np.maximum(total, 0.0), 0.0) * radii**3
 
 
 def _odd(a, b, c):

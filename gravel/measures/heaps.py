@@ -6,26 +6,27 @@ from gravel import checks
 from gravel.measures.snapshot import snapshot_of
 from gravel.measures.units import measured_in
 
-SECTORS = 12  # around the axis of a heap
+LEAST = 12  # bodies of a heap
 
 
 @measured_in("rad")
 def angle_of_repose(source, centre=None, ring: float | None = None, span=(0.2, 0.8)) -> float:
     """rad: the slope of a heap against the plane across gravity.
 
-    About the upright axis through ``centre`` m (None: the centre of mass), the ground is cut into rings of width ``ring`` m (None: the
-    mean diameter of the bodies) and 12 sectors. The highest body of each such field is a point of the surface: (distance from the
-    axis, height of its top). Rings whose mean height is within ``span`` of the heap's height, from its lowest body to the highest
-    ring, without the tip and the foot, are kept; a straight line through all their points, by least squares, has the slope."""
+    About the upright axis through ``centre`` m (None: the centre of mass), the ground is cut into rings of width ``ring`` m (None: two
+    mean diameters of the bodies), and each ring into fields about as long as they are wide. The highest body of each field is a
+    point of the surface: (distance from the axis, height of its top). Rings whose mean height is within ``span`` of the heap's
+    height, from its lowest body to the highest ring, so without the tip and the foot, are kept; a straight line through all their
+    points, by least squares, has the slope."""
     snapshot = snapshot_of(source)
     weight = np.linalg.norm(snapshot.gravity)
     if weight == 0.0:
         raise ValueError("angle_of_repose needs gravity, which says where up is, but it is zero")
-    if len(snapshot) < SECTORS:
-        raise ValueError(f"a heap must have at least {SECTORS} bodies, not {len(snapshot)}")
+    if len(snapshot) < LEAST:
+        raise ValueError(f"a heap must have at least {LEAST} bodies, not {len(snapshot)}")
     up = -snapshot.gravity / weight
     place = np.average(snapshot.positions, axis=0, weights=snapshot.masses) if centre is None else checks.array("centre", centre, (3,))
-    ring = 2 * float(snapshot.radii.mean()) if ring is None else checks.number("ring", ring, above=0.0)
+    ring = 4 * float(snapshot.radii.mean()) if ring is None else checks.number("ring", ring, above=0.0)
     low, high = checks.array("span", span, (2,))
     if not 0 <= low < high <= 1:
         raise ValueError(f"span must be two shares of the height, 0 <= lower < upper <= 1, not {span!r}")
@@ -50,8 +51,8 @@ def _surface(snapshot, place, up, ring):
     angle = np.arctan2(across @ np.cross(up, east), across @ east)
     distance, top = np.linalg.norm(across, axis=1), snapshot.positions @ up + snapshot.radii
     number = np.floor(distance / ring).astype(int)
-    sector = np.minimum(np.floor((angle + np.pi) / (2 * np.pi) * SECTORS).astype(int), SECTORS - 1)
-    field = number * SECTORS + sector
-    order = np.lexsort((-top, field))
-    highest = order[np.append(True, np.diff(field[order]) > 0)]
+    sectors = np.round(2 * np.pi * (number + 0.5)).astype(int)
+    sector = np.minimum((angle + np.pi) / (2 * np.pi) * sectors, sectors - 1).astype(int)
+    order = np.lexsort((-top, sector, number))
+    highest = order[np.append(True, (np.diff(number[order]) != 0) | (np.diff(sector[order]) != 0))]
     return distance[highest], top[highest], number[highest]

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 from gravel import checks
+from gravel.interrupts import HeldBack
 from gravel.io.vtkhdf import check_writable
 from gravel.measures.units import unit_of
 
@@ -58,7 +59,8 @@ class Log:
             self.columns = columns
         elif columns != self.columns:
             raise ValueError(f"measures must give the same numbers in every row, but {self.path} has the columns {', '.join(self.columns)}")
-        self._file.add(values)
+        with HeldBack():  # a row is written whole
+            self._file.add(values)
 
     def _due(self, time):
         if self._file is None or self.every is None:

@@ -120,17 +120,14 @@ def _plot_columns(names, units, values, output):
     """A panel for each measure: columns whose names begin alike."""
     panels = {}
     for k, name in enumerate(names[1:], 1):
-        panels.setdefault(name.rsplit("_", 1)[0], []).append(k)
+        panels.setdefault((name.rsplit("_", 1)[0], units[k]), []).append(k)
     need("matplotlib").use("Agg")
     pyplot = need("matplotlib.pyplot")
-    rows = -(-len(panels) // 2)
-    figure, axes = pyplot.subplots(
-        rows, 1 if len(panels) == 1 else 2, figsize=(10, 3.5 * rows), sharex=True, layout="constrained", squeeze=False
-    )
-    for axis, (panel, columns) in zip(axes.flat, panels.items()):
+    rows, side = -(-len(panels) // 2), min(len(panels), 2)
+    figure, axes = pyplot.subplots(rows, side, figsize=(10, 3.5 * rows), sharex=True, layout="constrained", squeeze=False)
+    for axis, ((panel, unit), columns) in zip(axes.flat, panels.items()):
         for k in columns:
             axis.plot(values[:, 0], values[:, k], lw=1, marker="." if len(values) < 50 else None, label=names[k])
-        unit = units[columns[0]]
         axis.set(ylabel=f"{panel if len(columns) > 1 else names[columns[0]]}{', ' + unit if unit else ''}")
         axis.grid(alpha=0.3)
         if len(columns) > 1:
