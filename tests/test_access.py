@@ -176,7 +176,7 @@ def test_a_scene_of_a_state_does_not_change_with_it():
     scene = gv.Scene.from_simulation(sim)
     before = scene.bodies.position.copy()
     sim.step()
-    sim.materials.append(gv.Material(density=5.0))
+    sim.add_bodies(gv.Sphere(0.2), [(0, 9, 9)], gv.Material(density=5.0))
     assert np.array_equal(scene.bodies.position, before) and len(scene.materials) == 1
     up = rotate(sim.quaternions[ids["plane"]], sim.shape_of(ids["plane"]).normal)
     assert np.allclose(up, (0, 0.6, 0.8))

@@ -39,8 +39,9 @@ def packing_fraction(source, region=None) -> float:
     whole, apart = _whole(where, centres, radii)
     filled = volumes.of(rows[whole]).sum()
     cut = ~(whole | apart)
-    exact = cut & (snapshot.kinds[rows] == SPHERE) & (where.box is not None)
-    if exact.any():
+    exact = np.zeros(len(rows), bool)
+    if where.box is not None:
+        exact = cut & (snapshot.kinds[rows] == SPHERE)
         filled += ball_in_box(centres[exact], radii[exact], *where.box).sum()
     for row, centre in zip(rows[cut & ~exact], centres[cut & ~exact]):
         points = snapshot.wrapped(centre + rotate(snapshot.quaternions[row], volumes.points(row)))

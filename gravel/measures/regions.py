@@ -34,11 +34,11 @@ def region_of(region, snapshot) -> Region:
         box = _corners(region)
         return Region(None, float(np.prod(box[1] - box[0])), box)
     volume = checks.number("region.volume", region.volume, above=0.0)
-    low, high = getattr(region, "low", None), getattr(region, "high", None)
-    if np.shape(low) == np.shape(high) == (3,):
-        sides = np.subtract(high, low, dtype=float)
-        if np.isclose(np.prod(sides), volume, rtol=1e-9, atol=0.0):  # a box, not something within one
-            return Region(region, volume, np.array([low, high], float))
+    corners = [np.asarray(getattr(region, name, ())) for name in ("low", "high")]
+    if all(corner.shape == (3,) for corner in corners):
+        box = np.array(corners, float)
+        if np.isclose(np.prod(box[1] - box[0]), volume, rtol=1e-9, atol=0.0):  # a box, not something within one
+            return Region(region, volume, box)
     return Region(region, volume, None)
 
 
