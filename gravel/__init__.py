@@ -6,6 +6,7 @@
 
 from gravel import measures
 from gravel.batches import contact_batches, count_contacts
+from gravel.cell import Cell, Deformation
 from gravel.contacts import ContactTable
 from gravel.detection import find_contacts
 from gravel.errors import SimulationError
@@ -53,6 +54,7 @@ __all__ = [
     "Box",
     "Bushing",
     "Capsule",
+    "Cell",
     "Clump",
     "Compound",
     "Cone",
@@ -62,6 +64,7 @@ __all__ = [
     "ConvexHull",
     "Cylinder",
     "Cylindrical",
+    "Deformation",
     "Distance",
     "Ellipsoid",
     "Fixed",

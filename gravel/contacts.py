@@ -8,15 +8,23 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ContactTable:
-    """Each pair's contacts once; body_a < body_b. Sorted by body_a, body_b and feature."""
+    """Each pair's contacts once; body_a < body_b. Sorted by body_a, body_b and feature. All vectors are in the world frame.
 
-    body_a: np.ndarray  # (n,) ids
+    - ``body_a``, ``body_b`` (n,): ids of the two bodies
+    - ``point`` (n, 3) m, halfway between the surfaces
+    - ``normal`` (n, 3), of length one, from a to b
+    - ``gap`` (n,) m, negative in penetration
+    - ``impulse`` (n, 3) N s on b in the last step; the mean force in N is this over dt
+    - ``sliding`` (n,): True where friction is at its limit
+    """
+
+    body_a: np.ndarray
     body_b: np.ndarray
-    point: np.ndarray  # (n, 3) m, halfway between the surfaces
-    normal: np.ndarray  # (n, 3) from a to b
-    gap: np.ndarray  # (n,) m, negative in penetration
-    impulse: np.ndarray  # (n, 3) N s on b in the last step, world frame; force = impulse / dt
-    sliding: np.ndarray  # (n,) True where friction is at its limit
+    point: np.ndarray
+    normal: np.ndarray
+    gap: np.ndarray
+    impulse: np.ndarray
+    sliding: np.ndarray
 
     def __len__(self) -> int:
         return len(self.body_a)

@@ -5,7 +5,7 @@ import numpy as np
 from gravel import checks
 from gravel.contacts import ContactTable
 from gravel.engine import ELLIPSOID_METHODS, Engine, Margin, Rules, make_engine
-from gravel.materials import Material
+from gravel.materials import DEFAULT
 from gravel.scene import body_block
 from gravel.shapes.geometry import Geometries
 
@@ -45,7 +45,7 @@ def detect(
     margin = checks.number("margin", margin, minimum=0.0)
     checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
     engine = make_engine(device, precision, broad_phase, threads)
-    block, geometry = body_block(shapes, positions, Material(), quaternions, None, None, None, None, False, 0, None)
+    block, geometry = body_block(shapes, positions, DEFAULT, quaternions, None, None, None, None, False, 0, None)
     geometries = Geometries()
     block["geometry"], block["id"] = geometries.number_of(geometry), np.arange(len(block["position"]))
     del block["inverse_mass"]  # nothing moves

@@ -57,6 +57,29 @@ class Rules(NamedTuple):
     threshold: float = 0.0  # speed below which nothing bounces, m/s
 
 
+class Lattice(NamedTuple):
+    """By what a periodic cell repeats itself, at one moment."""
+
+    low: np.ndarray  # (3,) m, its lower corner; -inf along axes that do not repeat
+    length: np.ndarray  # (3,) m; inf
+    direction: int  # axis along which shear moves the copies ...
+    gradient: int  # ... that lie above each other along this one
+    tilt: float  # m: how far the copy above is shifted
+    rate: np.ndarray  # (3,) m/s, at which the lengths grow
+    tilt_rate: float  # m/s
+
+
+class CellTooSmall(ValueError):
+    """A body is too large for the periodic cell: it could touch another in two ways."""
+
+    def __init__(self, body: int, reach: float, needed: float):
+        super().__init__(
+            f"body {body} reaches {reach:.3g} m from its centre, with the way that it may go in a step: the periodic cell must be at least "
+            f"{needed:.3g} m long for it"
+        )
+        self.body = body
+
+
 class Driven(NamedTuple):
     """Bodies that follow a motion, in one step."""
 
@@ -208,6 +231,12 @@ class Engine(Protocol):
     def exclude(self, pairs: np.ndarray) -> None:
         """(p, 2) ids of bodies that may not touch."""
 
+    def set_cell(self, now: Lattice | None, end: Lattice | None) -> None:
+        """Space repeats itself from here on: by ``now`` where the step looks, by ``end`` at its end. None: it does not."""
+
+    def set_surfaces(self, ids: np.ndarray, velocities: np.ndarray) -> None:
+        """Surfaces that move while their bodies stay: linear and angular velocities (k, 6) in the bodies' frames."""
+
     # --- the step
     def begin(self) -> None:
         """The bodies as the step sees them: as they are, or half a step ahead (Moreau's midpoint rule)."""
@@ -255,6 +284,9 @@ class Engine(Protocol):
     # --- out
     def contacts(self) -> ContactTable:
         """The contacts of the last detection, with the impulses that the step gave them."""
+
+    def virial(self) -> np.ndarray:
+        """(3, 3) N s m, of the last step: sum over the contacts of impulse times the vector between what it pushes apart."""
 
     def memory(self) -> dict[str, np.ndarray]:
         """What beside fields, rules and joints a bitwise continuation needs."""

@@ -91,6 +91,36 @@ def continued(motion, time, position, quaternion):
     return Later(motion, time)
 
 
+def surface_of(value, name="surface_velocity"):
+    """A surface's velocity as six numbers, linear (m/s) and angular (rad/s) in the body's frame, or the function of time that it is."""
+    if callable(value):
+        return value
+    try:
+        parts = [np.ndim(part) for part in value]
+    except TypeError:
+        parts = []
+    if parts == [1, 1]:
+        words = zip(("linear", "angular"), value)
+        return tuple(x for word, part in words for x in checks.array(f"{word} part of {name}", part, (3,)).tolist())
+    if parts != [0, 0, 0]:
+        raise TypeError(
+            f"{name} must be a vector (3,) in m/s, a pair of vectors, in m/s and rad/s, or a function of time that returns one of these, "
+            f"not {value!r:.80}"
+        )
+    return (*checks.array(name, value, (3,)).tolist(), 0.0, 0.0, 0.0)
+
+
+def surface_at(surface, time, body):
+    """Velocity of a body's surface at a time, checked."""
+    if not callable(surface):
+        return surface
+    name = f"surface_velocity of body {body} at t = {time:g} s"
+    value = surface_of(surface(time), name)
+    if callable(value):
+        raise TypeError(f"{name} must be numbers, not another function")
+    return value
+
+
 def pose_at(motion, time, position, quaternion, name="the motion"):
     """Pose that a motion asks for at a time, checked; ``position`` and ``quaternion`` are the body's pose in the scene. ``name`` is
     what a refusal calls it."""

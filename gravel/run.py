@@ -23,22 +23,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunReport:
-    """How a run went."""
+    """How a run went.
+
+    - ``steps``: how many were taken
+    - ``time`` s, simulated, that was reached
+    - ``seconds`` s of wall clock
+    - ``contacts``: how many there were in the last step
+    - ``residual`` m/s, the worst of all steps
+    - ``max_penetration`` m, the worst of all steps
+    - ``joint_violation`` m, the worst of all steps
+    - ``unconverged``: how many steps' residuals stayed above the tolerance
+    - ``interrupted``: whether Ctrl-C stopped it
+    - ``tolerance`` m/s, up to which a residual counts as converged
+    - ``median_residual`` m/s, over all steps
+    - ``first_seconds`` s of wall clock, for the first step: it may compile
+    - ``dt`` s, the time step
+    - ``radius`` m, the median bounding radius of the bodies that can move
+    """
 
     steps: int
-    time: float  # s, simulated time reached
-    seconds: float  # of wall clock
-    contacts: int  # in the last step
-    residual: float  # m/s, worst of all steps
-    max_penetration: float  # m, worst of all steps
-    joint_violation: float  # m, worst of all steps
-    unconverged: int  # steps whose residual stayed above the tolerance
-    interrupted: bool  # stopped by Ctrl-C
-    tolerance: float  # m/s
-    median_residual: float  # m/s
-    first_seconds: float  # of wall clock, for the first step: it may compile
-    dt: float  # s
-    radius: float  # m, median of the bodies that can move
+    time: float
+    seconds: float
+    contacts: int
+    residual: float
+    max_penetration: float
+    joint_violation: float
+    unconverged: int
+    interrupted: bool
+    tolerance: float
+    median_residual: float
+    first_seconds: float
+    dt: float
+    radius: float
 
     def convergence(self) -> str:
         """One sentence: how many steps converged, how far, and what that is in lengths."""

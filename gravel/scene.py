@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks, materials, shapes
+from gravel.cell import Cell, Deformation
 from gravel.engine import GROUPS
 from gravel.joints.mechanism import Mechanism
-from gravel.motion import continued
+from gravel.motion import Later, continued, surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
 from gravel.shapes.geometry import Geometries
@@ -25,20 +26,26 @@ SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHu
 
 
 class Scene:
-    """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs.
+    """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs. ``gravity`` m/s2.
+
+    ``periodic``, for example ((x0, x1), None, (z0, z1)) in m: space repeats itself along some axes; what leaves the cell on one side comes
+    in on the other. ``deformation``, a ``Deformation``: the cell is strained, sheared, or follows a stress.
 
     >>> scene = Scene(gravity=(0, 0, -9.81))
     >>> floor = scene.add_body(Plane(), fixed=True)
     >>> grains = scene.add_bodies(Sphere(0.05), positions=[[0, 0, 0.05], [0, 0, 0.15]])
     """
 
-    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81)):
+    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), periodic=None, deformation: Deformation | None = None):
         self.gravity = checks.array("gravity", gravity, (3,))
+        if periodic is None and deformation is not None:
+            raise ValueError("deformation is that of a periodic cell: give periodic=((x0, x1), ...), too")
+        self.cell = None if periodic is None else Cell(periodic, deformation)
         self.bodies = Bodies()
         self.geometries = Geometries()
-        self.materials: list[materials.Material] = []
-        self.pairs: dict[tuple[int, int], dict] = {}  # (i, j), i <= j -> explicit contact values
+        self.materials = materials.Materials()
         self.motions: dict[int, Any] = {}  # body -> motion
+        self.surfaces: dict[int, Any] = {}  # body -> velocity of its surface (6,), or a function of time
         self.forces: dict[int, tuple] = {}  # body -> (force, torque), world frame
         self.ignored = np.zeros((GROUPS, GROUPS), bool)
         self.mechanism = Mechanism()
@@ -48,8 +55,8 @@ class Scene:
 
     @classmethod
     def from_simulation(cls, simulation: "Simulation") -> "Scene":
-        """The state of a simulation as a start: poses, velocities, materials, groups, joints, forces, and motions and motors that go on
-        from where they are. Time starts at zero.
+        """The state of a simulation as a start: poses, velocities, materials, groups, joints, forces, the periodic cell, and motions,
+        surfaces and motors that go on from where they are. Time starts at zero.
 
         Bodies are in the order of their ids, without those that were removed: body ``np.flatnonzero(sim.alive)[k]`` becomes body k.
         Joints keep their ids, broken ones stay broken. What a step remembers of the last one, contact impulses above all, is not
@@ -59,24 +66,28 @@ class Scene:
         simulation.settle()
         scene = cls(simulation.gravity)
         scene.geometries = Geometries(simulation.geometries)
-        scene.materials = list(simulation.materials)
-        scene.pairs = {pair: dict(values) for pair, values in simulation.pairs.items()}
+        scene.materials = simulation.materials.copy()
+        scene.cell = None if simulation.cell is None else simulation.cell.copy()
         scene.ignored = simulation.ignored.copy()
         fields = simulation.views.present(*FIELD)
         number = {body: k for k, body in enumerate(fields["id"].tolist())}
         force, torque = fields.pop("force"), fields.pop("torque")
+        fields["tag"][:, MATERIAL] = simulation.material_numbers[fields["id"]]
         scene.bodies.append({**fields, "id": np.arange(len(number))})
         for k in np.flatnonzero(force.any(axis=1) | torque.any(axis=1)).tolist():
             scene.forces[k] = (force[k].copy(), torque[k].copy())
         for body, motion in simulation.motions.items():
             position, quaternion, since = simulation.motion_starts[body]
             scene.motions[number[body]] = continued(motion, simulation.time - since, position, quaternion)
+        for body, surface in simulation.surfaces.items():
+            if body in number:
+                scene.surfaces[number[body]] = Later(surface, simulation.time) if callable(surface) else surface
         scene.mechanism = simulation.mechanism.renumbered(number, simulation.time)
         return scene
 
     def add_body(self, shape, position: ArrayLike | None = None, material: materials.Material | None = None, **options) -> int:
-        """Add one body and return its id. Options as for ``add_bodies``, in their singular form:
-        ``quaternion``, ``velocity``, ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``."""
+        """Add one body and return its id. Options as for ``add_bodies``, in their singular form: ``quaternion``, ``velocity``,
+        ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``, ``surface_velocity``."""
         _check_shape(shape)
         if shape.count is not None:
             raise ValueError(f"shape holds {shape.count} sizes, but add_body adds one body; use add_bodies")
@@ -94,7 +105,7 @@ class Scene:
             if name in one:
                 bulk[one[name]] = None if value is None else [value]
             else:
-                checks.choice("option of add_body", name, (*one, "fixed", "group", "motion"))
+                checks.choice("option of add_body", name, (*one, "fixed", "group", "motion", "surface_velocity"))
                 bulk[name] = value
         place = checks.array("position", position, (3,))
         return int(self.add_bodies(shape, place[None], material, **bulk)[0])
@@ -113,6 +124,7 @@ class Scene:
         fixed: bool = False,
         group: int = 0,
         motion=None,
+        surface_velocity=None,
     ) -> np.ndarray:
         """Add N bodies of one kind of shape and return their ids (N,).
 
@@ -122,11 +134,15 @@ class Scene:
         (N, 3) rad/s are in the world frame. Masses come from the material's density unless ``masses`` (N,) in kg, and
         ``inertias`` (N, 3), principal moments about the body axes in kg m2, are given. ``fixed`` bodies never move;
         bodies with a ``motion`` follow it. Bodies of a ``group`` collide with all groups that ``ignore`` does not name.
+        ``surface_velocity`` (3,) m/s: their surface moves so, in the body's frame and along itself, while the body stays (a belt); a pair
+        of vectors, in m/s and rad/s: it also turns (a roll, a disc); or a function of time that returns one of these.
         """
+        surface = None if surface_velocity is None else surface_of(surface_velocity)
+        material = materials.DEFAULT if material is None else material
         block, geometry = body_block(
             shape,
             positions,
-            materials.Material() if material is None else material,
+            material,
             quaternions,
             velocities,
             angular_velocities,
@@ -136,33 +152,31 @@ class Scene:
             group,
             motion,
         )
-        block["tag"][MATERIAL] = self.material_index(materials.Material() if material is None else material)
+        block["tag"][MATERIAL] = self.material_index(material)
         block["geometry"] = self.geometries.number_of(geometry)
         block["id"] = np.arange(len(self), len(self) + len(block["position"]))
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
+        if surface is not None:
+            self.surfaces.update((int(i), surface) for i in ids)
         return ids
 
     def material_index(self, material: materials.Material) -> int:
         """The number of a material in this scene; a new one is added."""
-        if not isinstance(material, materials.Material):
-            raise TypeError(f"material must be a Material, not {material!r}")
-        if material not in self.materials:
-            self.materials.append(material)
-        return self.materials.index(material)
+        return self.materials.number_of(material)
+
+    @property
+    def pairs(self) -> dict[tuple[int, int], dict]:
+        """(i, j), i <= j -> contact values that were given for the materials with these numbers."""
+        return self.materials.pairs
 
     def set_pair(self, material_a: materials.Material, material_b: materials.Material, **values: float) -> None:
-        """Give the contact values of one pair of materials (friction, restitution, rolling_friction,
-        spinning_friction, cohesion) instead of the mixing rule's."""
-        for material in (material_a, material_b):
-            if not isinstance(material, materials.Material):
-                raise TypeError(f"material must be a Material, not {material!r}")
-        for name, value in values.items():
-            checks.choice("contact value", name, materials.PAIR_FIELDS)
-            checks.number(name, value, minimum=0.0, maximum=1.0 if name == "restitution" else None)
-        i, j = sorted((self.material_index(material_a), self.material_index(material_b)))
-        self.pairs.setdefault((i, j), {}).update(values)
+        """Give the contact values of one pair of materials (``friction``, ``restitution``, ``rolling_friction`` m,
+        ``spinning_friction`` m, ``cohesion`` N) instead of the mixing rule's. Meant are the bodies that were, or will be, made with
+        these two objects; bodies of other materials with the same values are not. ``gravel.materials.DEFAULT`` is the material of
+        bodies that were given none."""
+        self.materials.set_pair(material_a, material_b, values)
 
     def ignore(self, group_a: int, group_b: int) -> None:
         """Bodies of group a and of group b pass through each other (a group may ignore itself)."""

@@ -11,6 +11,7 @@ import threading
 import time as clock_module
 import warnings
 import weakref
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,21 +19,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gravel import checks
+from gravel.cell import Deformation
 from gravel.contacts import ContactTable
-from gravel.engine import ELLIPSOID_METHODS, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
+from gravel.engine import CellTooSmall, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.joints.kinds import ANGLE, OFFSET_Z
 from gravel.joints.table import JointTable, joint_table
-from gravel.materials import PAIR_FIELDS, Material, pair_table
-from gravel.motion import pose_at
+from gravel.materials import DEFAULT, PAIR_FIELDS, Material
+from gravel.motion import pose_at, surface_at, surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
+from gravel.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
 from gravel.shapes import MESH, SPHERE
 from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
-from gravel.solvers import GaussSeidel, Solver
+from gravel.solvers import Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, MOVABLE, REMOVED, SHAPE, STATUS, Views
 
 if TYPE_CHECKING:
@@ -51,22 +54,38 @@ ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 
 @dataclass(frozen=True)
 class StepReport:
-    """How one step went."""
+    """How one step went.
+
+    - ``step``: its number, from 1 on
+    - ``time`` s, simulated, at the end of the step
+    - ``contacts``: how many there were, gaps within the margin included
+    - ``iterations`` of the solver
+    - ``residual`` m/s: what is left of the error, the largest over contacts and joint rows
+    - ``residual_rms`` m/s: the root mean square of the same
+    - ``converged``: whether the residual is at most the tolerance (``Simulation.tolerance``)
+    - ``max_penetration`` m, found at the start of the step
+    - ``kinetic_energy`` J, at its end
+    - ``impacts``: how many collisions with restitution there were
+    - ``joint_violation`` m: the largest error of what a joint holds, at the end of the step
+    - ``broken``: how many joints broke
+    - ``broad_phase``: the name of the one that found the pairs
+    - ``seconds`` s of wall clock, by stage
+    """
 
     step: int
-    time: float  # s, at the end of the step
+    time: float
     contacts: int
     iterations: int
-    residual: float  # m/s, largest over contacts and joint rows
-    residual_rms: float  # m/s
-    converged: bool  # residual <= the tolerance (``Simulation.tolerance``)
-    max_penetration: float  # m, found at the start of the step
-    kinetic_energy: float  # J, at its end
-    impacts: int  # collisions with restitution
-    joint_violation: float  # m, largest error of what a joint holds, at the end of the step
-    broken: int  # joints that broke
-    broad_phase: str  # which one found the pairs
-    seconds: dict = field(repr=False)  # per stage
+    residual: float
+    residual_rms: float
+    converged: bool
+    max_penetration: float
+    kinetic_energy: float
+    impacts: int
+    joint_violation: float
+    broken: int
+    broad_phase: str
+    seconds: dict = field(repr=False)
 
 
 class Simulation:
@@ -87,7 +106,22 @@ class Simulation:
     ``joints`` "direct" solves all joints at once in every iteration, so that their error does not depend on the length of chains;
     "iterative" treats their rows like contacts, as the papers do. ``integrator`` "midpoint" looks at contacts, joints and forces
     half a step ahead (Moreau's rule, second order), "euler" at the start of the step, as the papers do.
+
+    Settings may change while it runs: ``sim.gravity = (0, 0, -1.6)``, and so ``dt``, ``solver``, ``friction``, ``integrator``, ``margin``,
+    ``recovery``, ``recovery_speed``, ``warm_start``, ``restitution_threshold`` and ``ellipsoid_method``.
     """
+
+    dt: float
+    solver: Solver
+    gravity: np.ndarray
+    friction: str
+    integrator: str
+    ellipsoid_method: str
+    margin: float | None
+    recovery: float
+    recovery_speed: float
+    warm_start: bool
+    restitution_threshold: float | None
 
     def __init__(
         self,
@@ -113,57 +147,56 @@ class Simulation:
             raise TypeError(f"scene must be a Scene, not {scene!r}")
         if len(scene) == 0:
             raise ValueError("scene must hold at least one body; add some with scene.add_body or scene.add_bodies")
-        self.scene = scene
-        self.dt = checks.number("dt", dt, above=0.0)
-        self.solver = GaussSeidel() if solver is None else solver
-        if not isinstance(self.solver, Solver):
-            raise TypeError(f"solver must be a solver such as GaussSeidel(), not {solver!r}")
-        checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
-        checks.choice("friction", friction, ("cone", "coulomb"))
-        checks.choice("joints", joints, ("direct", "iterative"))
-        checks.choice("integrator", integrator, ("midpoint", "euler"))
-        self.threads = checked_threads(threads)
-        self.engine = make_engine(device, precision, broad_phase, self.threads)
-        self.joint_mode, self.integrator = joints, integrator
-        self.device, self.precision, self.friction, self.broad_phase = device, precision, friction, broad_phase
-        self.ellipsoid_method = ellipsoid_method
-        self.margin = None if margin is None else checks.number("margin", margin, minimum=0.0)
-        self.recovery = checks.number("recovery", recovery, minimum=0.0, maximum=1.0)
-        self.recovery_speed = (
-            float(recovery_speed) if recovery_speed == math.inf else checks.number("recovery_speed", recovery_speed, above=0.0)
-        )
-        if not isinstance(warm_start, (bool, np.bool_)):
-            raise TypeError(f"warm_start must be True or False, not {warm_start!r}")
-        self.warm_start = bool(warm_start)
-        self.restitution_threshold = (
-            None if restitution_threshold is None else checks.number("restitution_threshold", restitution_threshold, minimum=0.0)
-        )
-        self.world = _world(bounds, scene.bodies)
-        self.geometries = Geometries(scene.geometries)
-        self.gravity = scene.gravity.copy()
-        self.materials, self.pairs, self.ignored = (
-            list(scene.materials),
-            {pair: dict(values) for pair, values in scene.pairs.items()},
-            scene.ignored.copy(),
-        )
-        self.engine.add(_block_with_forces(scene))
-        self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
-        self.motions = dict(scene.motions)
-        self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
+        self._made = False  # until then, attributes are new
+        self._rules: Rules | None = None
         self.steps = 0
         self.start_time = 0.0
+        self.scene = scene
+        self.dt, self.friction, self.integrator = dt, friction, integrator
+        self.solver = solver  # type: ignore[assignment]  # None: the default
+        self.ellipsoid_method, self.margin, self.recovery, self.recovery_speed = ellipsoid_method, margin, recovery, recovery_speed
+        self.warm_start, self.restitution_threshold = warm_start, restitution_threshold
+        self.joint_mode = checks.choice("joints", joints, ("direct", "iterative"))
+        self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
+        self.engine = make_engine(device, precision, broad_phase, self.threads)
+        self.world = _world(bounds, scene)
+        self.geometries = Geometries(scene.geometries)
+        self.gravity = scene.gravity
+        self.materials, self.ignored = scene.materials.copy(), scene.ignored.copy()
+        self._material_of = _by_id(scene.bodies)  # the number of each body's material; the engine knows its row
+        self.engine.add(_block_with_forces(scene))
+        self._mark_materials()
+        self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
+        self.motions = dict(scene.motions)
+        self.surfaces = dict(scene.surfaces)
+        self._surfaces_told: dict | None = None  # what the engine was told of them last
+        self.cell = None if scene.cell is None else scene.cell.copy()
+        self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
         self.report: StepReport | None = None
         self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
         self._known_contacts: ContactTable | None = None  # of a copy that has not stepped yet
         self._stepped = False  # whether a step was taken by this object: the first may have to compile
         self._gate, self._under_way = threading.Lock(), _nobody  # who is changing the engine, if anybody is
-        self._rules: Rules | None = None
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
-        self._check_cohesion(pair_table(self.materials, self.pairs))
+        self._check_cohesion(self.materials.contact_values())
+        self._warn_of_arms()
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
+        self._made = True
+
+    def __setattr__(self, name, value):
+        """Settings (``gravel.settings``) are checked as in the constructor and hold from the next step on; ``time`` goes on when ``dt``
+        changes. Attributes that there are not are refused: a misspelt one would do nothing."""
+        if name in CHANGEABLE:
+            value = CHANGEABLE[name](value)
+            if name == "dt" and self.steps:
+                super().__setattr__("start_time", self.time - self.steps * value)
+            super().__setattr__("_rules", None)
+        elif getattr(self, "_made", False) and (name in FOR_LIFE or name not in self.__dict__):
+            refuse_unknown(name, {*dir(type(self)), *self.__dict__} - {n for n in dir(type(self)) if n.startswith("_")})
+        super().__setattr__(name, value)
 
     # --- the step
     def step(self) -> StepReport:
@@ -190,6 +223,7 @@ class Simulation:
             taken = self.engine.commit(self.world)
             self._refuse_fault(taken.fault)
             broken = self._break_overloaded()
+            self._advance_cell()
             self.steps += 1
             self._refused, self._stepped, self._known_contacts = False, True, None
             self.views.renew()
@@ -225,11 +259,16 @@ class Simulation:
         self._renew_rules()
         self._join()
         self._refused = True  # until the step is taken
+        self._tell_of_cell()
+        self._tell_of_surfaces()
         engine.begin()
         if self.motions:
             engine.set_motion(self._driven())
         lap("motion")
-        found = engine.detect(lap)
+        try:
+            found = engine.detect(lap)
+        except CellTooSmall as error:
+            raise self._refusal(str(error), error.body) from None
         engine.match(warm)
         lap("match")
         impacts = engine.bounce()
@@ -263,7 +302,7 @@ class Simulation:
             step=self.dt,
             midpoint=self.midpoint,
             gravity=self.gravity,
-            contact_values=pair_table(self.materials, self.pairs),
+            contact_values=self.materials.contact_values(),
             ignored=self.ignored,
             margin=Margin(0.0, MARGIN_SHARE) if self.margin is None else Margin(self.margin, 0.0),
             geometries=self.geometries,
@@ -343,6 +382,35 @@ class Simulation:
             where = ", ".join(f"{x:g}" for x in self.engine.pick("position", [body])[0])
             raise self._refusal(f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds", body)
 
+    # --- periodic space and moving surfaces in the step
+    def _tell_of_cell(self):
+        if self.cell is not None:
+            self.cell.check_step(self.dt)
+            self.engine.set_cell(self.cell.lattice(0.5 * self.dt if self.midpoint else 0.0), self.cell.lattice(self.dt))
+
+    def _advance_cell(self):
+        """The cell a step later; where it follows a stress, at the rates that this step's stress gives it."""
+        if self.cell is None:
+            return
+        self.cell.advance(self.dt)
+        law = self.cell.deformation
+        if law is not None and law.controls_stress:
+            velocity, status = self.engine.field("velocity")[:, LINEAR], self.engine.field("tag")[:, STATUS]
+            movable = status == MOVABLE
+            mass = 1.0 / self.engine.field("inverse_mass")[movable, 0]
+            velocity = velocity[movable].astype(float)
+            velocity -= np.average(velocity, axis=0, weights=mass)
+            total = self.engine.virial() / self.dt + np.einsum("n,ni,nj->ij", mass, velocity, velocity)
+            self.cell.follow(np.diagonal(total) / self.cell.volume, float(mass.sum()), self.dt)
+
+    def _tell_of_surfaces(self):
+        time = self.time + (0.5 * self.dt if self.midpoint else 0.0)
+        if self._surfaces_told == self.surfaces and not any(map(callable, self.surfaces.values())):
+            return
+        values = [surface_at(surface, time, body) for body, surface in self.surfaces.items()]
+        self.engine.set_surfaces(np.array(list(self.surfaces), np.int64), np.array(values, float).reshape(-1, 6))
+        self._surfaces_told = dict(self.surfaces)
+
     # --- joints in the step
     def _settle_joints(self):
         """Before the first step: joints are closed where that was asked for, and velocities fit them."""
@@ -397,6 +465,23 @@ class Simulation:
             self.engine.break_joints(broken)
             self._part()
         return len(broken)
+
+    def _warn_of_arms(self):
+        """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit."""
+        tag, radius = self.engine.field("tag"), self.engine.field("extent")[:, 3]
+        smallest = np.full(len(self.materials.kinds), np.inf)
+        moves = tag[:, STATUS] == MOVABLE
+        np.minimum.at(smallest, tag[moves, MATERIAL], radius[moves])
+        for name in ("rolling_friction", "spinning_friction"):
+            arms = np.array([getattr(material, name) for material in self.materials.kinds])
+            if (arms > smallest).any():
+                row = int(np.argmax(arms / smallest))
+                warnings.warn(
+                    f"{name} of {self.materials.kinds[row]} is a length, {arms[row]:g} m, and larger than a body of that material, whose "
+                    f"bounding radius is {smallest[row]:g} m: is it meant in units of the radius? Then multiply it by the radius",
+                    stacklevel=3,
+                )
+                return
 
     def _warn_of_depth(self, report):
         """Once: bodies that are far inside each other, which two are the worst, and what can be done about it."""
@@ -492,6 +577,16 @@ class Simulation:
         return self.views.lend("torques")
 
     @property
+    def windings(self) -> np.ndarray:
+        """(N, 3) how often bodies have left a periodic cell along each axis, upwards less downwards; to be read."""
+        return self.views.winding
+
+    @property
+    def unwrapped_positions(self) -> np.ndarray:
+        """(N, 3) m, to be read: where bodies would be if a periodic cell did not bring them back to its other side."""
+        return self.positions if self.cell is None else self.positions + self.cell.shifts(self.windings)
+
+    @property
     def bodies(self) -> Views:
         """All fields of the bodies by id, to be read: ``sim.bodies.extent`` (see ``gravel.state.FIELDS``)."""
         return self.views
@@ -563,7 +658,7 @@ class Simulation:
     @property
     def contacts(self) -> ContactTable:
         """The contacts of the last step with their impulses, a ``ContactTable``."""
-        if self._refused:
+        if not self.knows_contacts:
             raise SimulationError("contacts are not known after a refused step: take a good step first")
         if self._known_contacts is not None:
             return self._known_contacts
@@ -573,6 +668,15 @@ class Simulation:
     def contact_lag(self) -> float:
         """s: how long before the present time the contacts of the last step were found; points and poses belong together there."""
         return 0.5 * self.dt if self.midpoint else self.dt
+
+    @property
+    def knows_contacts(self) -> bool:
+        """Whether ``contacts`` are those of a step that was taken, or none was yet."""
+        return not self._refused
+
+    def know_contacts(self, contacts: ContactTable) -> None:
+        """The contacts of the last step, of a simulation that has been read from a file or copied."""
+        self._known_contacts = contacts
 
     @property
     def joints(self) -> JointTable:
@@ -616,27 +720,32 @@ class Simulation:
         fixed: bool = False,
         group: int = 0,
         motion=None,
+        surface_velocity=None,
     ) -> np.ndarray:
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
-        material = Material() if material is None else material
+        material = DEFAULT if material is None else material
+        surface = None if surface_velocity is None else surface_of(surface_velocity)
         block, geometry = body_block(
             shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
         )
         with _Alone(self):
-            if material not in self.materials:
-                self.materials.append(material)
-                self._rules = None
-            block["tag"][MATERIAL] = self.materials.index(material)
+            known = len(self.materials.kinds)
+            number = self.materials.number_of(material)
+            self._rules = self._rules if len(self.materials.kinds) == known else None
+            block["tag"][MATERIAL] = self.materials.row[number]
             if geometry is not None:
                 known = len(self.geometries)
                 block["geometry"] = self.geometries.number_of(geometry)
                 self._rules = self._rules if len(self.geometries) == known else None
             ids = block["id"] = np.arange(self.count, self.count + len(block["position"]))
+            self._material_of += array("i", [-1]) * (self.count - len(self._material_of)) + array("i", [number]) * len(ids)
             self.views.end(self.count + len(ids))
             self.engine.add(block)
         if motion is not None:
             for body, position, quaternion in zip(ids.tolist(), block["position"], np.array(block["quaternion"])):
                 self.motions[body], self.motion_starts[body] = motion, (position.copy(), quaternion, self.time)
+        if surface is not None:
+            self.surfaces.update((body, surface) for body in ids.tolist())
         return ids
 
     def remove(self, ids) -> None:
@@ -646,14 +755,57 @@ class Simulation:
             raise ValueError(f"ids must be below {self.count}, not {ids.min()} to {ids.max()}")
         with _Alone(self):
             self.views.take_back()
-            for body in ids.tolist() if self.motions else ():
+            for body in ids.tolist() if self.motions or self.surfaces else ():
                 self.motions.pop(body, None)
+                self.surfaces.pop(body, None)
             if len(self.mechanism):
                 self._join()
                 self.engine.break_joints(self.mechanism.joints_of(ids.tolist(), self.engine.joint_state().broken))
                 self._part()
             self.engine.remove(ids)
             self.views.renew()
+
+    @property
+    def pairs(self) -> dict[tuple[int, int], dict]:
+        """(i, j), i <= j -> contact values that were given for ``materials[i]`` and ``materials[j]``."""
+        return self.materials.pairs
+
+    def set_pair(self, material_a: Material, material_b: Material, **values: float) -> None:
+        """Change the contact values of one pair of materials from now on; arguments as in ``Scene.set_pair``. After ``load``, the
+        materials are other objects than before: ``material_of`` tells which."""
+        for name, material in (("material_a", material_a), ("material_b", material_b)):
+            if isinstance(material, Material) and material not in self.materials and material in self.materials.kinds:
+                raise ValueError(f"{name} must be what material_of(body) gives, not another Material that is equal to it")
+        with _Alone(self):
+            before, self.materials = self.materials, self.materials.copy()
+            try:
+                self.materials.set_pair(material_a, material_b, values)
+                self._mark_materials()
+                self._check_cohesion(self.materials.contact_values())
+            except (TypeError, ValueError):
+                self.materials = before
+                self._mark_materials()
+                raise
+            self._rules = None
+
+    def material_of(self, body: int) -> Material:
+        """The material of a body: the object with which it was made, or after ``load`` the one that stands for it."""
+        if checks.count("body", body) >= self.count or self._material_of[body] < 0:
+            raise ValueError(f"body must be one that is there, but {body} is not")
+        return self.materials[self._material_of[body]]
+
+    @property
+    def material_numbers(self) -> np.ndarray:
+        """(N,) numbers in ``materials`` of the bodies' materials, to be read; -1 where an id was never used."""
+        numbers = np.full(self.count, -1, np.int32)
+        numbers[: len(self._material_of)] = np.frombuffer(self._material_of, np.int32)
+        numbers.flags.writeable = False
+        return numbers
+
+    def _mark_materials(self):
+        """The engine is told the row of each body's material in the table of contact values."""
+        number = np.frombuffer(self._material_of, np.int32)[self.engine.ids()]
+        self.engine.set_field("tag", slice(MATERIAL, MATERIAL + 1), np.array(self.materials.row, np.int32)[number, None])
 
     def add_joint(self, joint) -> int:
         """Join two bodies as they lie now; returns the joint's id."""
@@ -712,6 +864,23 @@ class Simulation:
             self.motions[int(body)] = motion
             self.motion_starts[int(body)] = (self.positions[body].copy(), self.quaternions[body].copy(), self.time)
 
+    def set_surface_velocity(self, body: int, surface_velocity) -> None:
+        """The surface of a body moves so from now on, see ``Scene.add_bodies``; None: with the body."""
+        if checks.count("body", body) >= self.count:
+            raise ValueError(f"body must be an id below {self.count}, not {body}")
+        if not self.alive[body]:
+            raise ValueError(f"body must be one that is there, but body {body} was removed")
+        if surface_velocity is None:
+            self.surfaces.pop(int(body), None)
+        else:
+            self.surfaces[int(body)] = surface_of(surface_velocity)
+
+    def deform(self, deformation: Deformation | None) -> None:
+        """The periodic cell deforms so from now on; None: it keeps its size and shape."""
+        if self.cell is None:
+            raise ValueError("deformation is that of a periodic cell, but this scene has none: Scene(periodic=((x0, x1), ...))")
+        self.cell.deform(deformation)
+
     # --- the run
     def run(
         self,
@@ -740,10 +909,12 @@ class Simulation:
         Python functions are shared with it."""
         from gravel.io.checkpoint import from_bytes, to_bytes
 
-        functions = self.motions, self.mechanism.function_laws()
-        twin = from_bytes(to_bytes(self), self.threads, *functions)
+        functions = self.motions, self.mechanism.function_laws(), self.surfaces
+        twin = from_bytes(to_bytes(self, contacts=False), self.threads, *functions)
+        twin.materials, twin._material_of = self.materials.copy(), self._material_of[:]
         twin.report, twin._deepest, twin._warned_of_speed = self.report, self._deepest, self._warned_of_speed
-        twin._known_contacts = None if self._refused else self.contacts
+        if self.knows_contacts:
+            twin.know_contacts(self.contacts)
         return twin
 
     def __deepcopy__(self, memo) -> "Simulation":
@@ -755,14 +926,20 @@ class Simulation:
         """Pickled as a checkpoint, and with its functions, which pickle must be able to import."""
         from gravel.io.checkpoint import from_bytes, to_bytes
 
-        return from_bytes, (to_bytes(self), self.threads, self.motions, self.mechanism.function_laws())
+        return from_bytes, (to_bytes(self), self.threads, self.motions, self.mechanism.function_laws(), self.surfaces)
 
     @staticmethod
-    def load(path: str | os.PathLike, threads: int | None = None, motions: dict | None = None, laws: dict | None = None) -> "Simulation":
+    def load(
+        path: str | os.PathLike,
+        threads: int | None = None,
+        motions: dict | None = None,
+        laws: dict | None = None,
+        surfaces: dict | None = None,
+    ) -> "Simulation":
         """The simulation that a checkpoint holds; see ``gravel.io.checkpoint.load``."""
         from gravel.io.checkpoint import load
 
-        return load(path, threads, motions, laws)
+        return load(path, threads, motions, laws, surfaces)
 
 
 def _nobody():
@@ -822,6 +999,13 @@ def _array_pose(pose):
     return np.asarray(pose[0], float), np.asarray(pose[1], float)
 
 
+def _by_id(bodies):
+    """The number of each body's material, by id."""
+    numbers = np.full(int(bodies.id.max()) + 1, -1, np.int32)
+    numbers[bodies.id] = bodies.tag[:, MATERIAL]
+    return array("i", numbers.tobytes())
+
+
 def _block_with_forces(scene):
     """The fields of a scene's bodies, with the forces on them."""
     block = scene.bodies.block()
@@ -832,13 +1016,16 @@ def _block_with_forces(scene):
     return block
 
 
-def _world(bounds, bodies):
+def _world(bounds, scene):
     """(2, 3) bounds that no body may leave; by default far outside the scene."""
     if bounds is not None:
         world = checks.array("bounds", bounds, (2, 3))
         if (world[0] >= world[1]).any():
             raise ValueError(f"bounds must be (lower, upper) with lower < upper, not {bounds!r}")
         return world
-    low, high = bodies.position.min(axis=0), bodies.position.max(axis=0)
+    low, high = scene.bodies.position.min(axis=0), scene.bodies.position.max(axis=0)
     reach = 1e3 * max(1.0, float(np.linalg.norm(high - low)))
-    return np.stack([low - reach, high + reach])
+    world = np.stack([low - reach, high + reach])
+    if scene.cell is not None:  # machines are not brought back, they may go far
+        world[:, scene.cell.periodic] = [[-np.inf], [np.inf]]
+    return world

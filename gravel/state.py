@@ -40,6 +40,7 @@ FIELDS = (
     Field("extent", (4,), "f8", "m", "body: size of the shape, bounding radius", "once", 0.0, 0.0),
     Field("tag", (4,), "i4", "shape, material, group, status", "-", "step", 0, REMOVED),
     Field("geometry", (), "i4", "number in the scene's geometries, or -1", "-", "once", -1, -1),
+    Field("winding", (3,), "i4", "times it has left a periodic cell, upwards less downwards", "-", "step", 0, 0),
 )
 FIELD = {field.name: field for field in FIELDS}
 SHAPE, MATERIAL, GROUP, STATUS = range(4)  # columns of a tag; fields that are read together lie together
@@ -64,6 +65,7 @@ class Bodies:
     extent: np.ndarray
     tag: np.ndarray
     geometry: np.ndarray
+    winding: np.ndarray
 
     def __init__(self, real=np.float64):
         self.real = np.dtype(real)

@@ -127,6 +127,21 @@ def test_contacts_materials_pairs_groups_forces_and_motions_go_on():
     assert_same_future(new, third, 50, 1e-8)
 
 
+def test_periodic_cells_and_surfaces_go_on():
+    scene = gv.Scene(periodic=((0, 1), (0, 1), None))
+    scene.add_body(gv.Plane(), fixed=True, surface_velocity=lambda t: (2 * t, 0, 0))
+    places = np.stack(np.meshgrid([0.2, 0.5, 0.8], [0.2, 0.5, 0.8], [0.1, 0.35]), axis=-1).reshape(-1, 3)
+    scene.add_bodies(gv.Sphere(0.1), places, velocities=np.tile((0.5, 0.3, 0), (len(places), 1)))
+    settings = {"solver": gv.GaussSeidel(iterations=2000, tolerance=1e-11), "precision": "double"}
+    sim = gv.Simulation(scene, 1e-3, **settings)
+    sim.run(0.3)
+    sim.cell.deform(gv.Deformation(strain_rate=(-0.1, 0, 0)))
+    new = gv.Simulation(gv.Scene.from_simulation(sim), 1e-3, **settings)
+    assert_same_future(sim, new, 50, 1e-6)
+    assert np.allclose(sim.cell.lengths[:2], new.cell.lengths[:2]) and (sim.bodies.winding == new.bodies.winding).all()
+    assert np.abs(sim.bodies.winding).max() > 0
+
+
 def machine():
     """A crank with a motor that is a function of time, geared to a wheel, a pendulum on it, a slide on a spring, a rope; a hinge whose
     body will be removed, and a joint that will be released."""

@@ -16,7 +16,7 @@ from gravel.engine import DEVICES, make_engine
 from gravel.problem import ConeProblem
 
 ROOT = pathlib.Path(__file__).parents[1]
-PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints"}  # descriptions
+PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints", "cell"}  # descriptions
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {"errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches", "simulation", "run", "io"}
 ALLOWED = {
@@ -29,6 +29,7 @@ ALLOWED = {
     "formulas": set(),
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
+    "cell": {"checks", "engine"},
     "shapes": {"checks", "rotations", "shapes"},
     "joints": {"checks", "errors", "motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
@@ -38,10 +39,11 @@ ALLOWED = {
     "queries": {"checks", "engine", "rotations", "shapes", "state"},
     "scene": PLAIN | {"engine", "queries"},
     "solvers": {"checks", "engine"},
+    "settings": {"checks", "engine", "solvers"},
     "problem": {"checks", "engine"},
     "detection": PLAIN | {"contacts", "engine", "scene"},
     "batches": PLAIN | {"contacts", "engine", "scene"},
-    "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "solvers", "run", "io"},
+    "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "solvers", "run", "io"},
     "run": {"checks", "errors", "interrupts", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},

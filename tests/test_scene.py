@@ -248,16 +248,6 @@ def test_set_pair_in_either_order_and_bit_by_bit():
     assert columns(table[i, i])["friction"] == pytest.approx(0.1)
 
 
-def test_equal_materials_are_one():
-    scene = gv.Scene()
-    scene.add_body(gv.Sphere(0.1), material=gv.Material(friction=0.3))
-    scene.add_body(gv.Sphere(0.1), material=gv.Material(friction=0.3))
-    scene.add_body(gv.Sphere(0.1), material=gv.Material(friction=0.4))
-    scene.add_body(gv.Sphere(0.1))
-    assert scene.materials == [gv.Material(friction=0.3), gv.Material(friction=0.4), gv.Material()]
-    assert scene.bodies.tag[:, 1].tolist() == [0, 0, 1, 2]
-
-
 def test_materials_do_not_change():
     glass = gv.Material()
     with pytest.raises(AttributeError):

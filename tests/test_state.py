@@ -115,7 +115,7 @@ def test_shuffled_ids_give_the_same_contacts_and_motion():
     order = np.random.default_rng(5).permutation(move)
     twin = gv.Scene()
     fixed = np.flatnonzero(whole.status != 2)
-    twin.materials, twin.geometries = list(setup.scene.materials), setup.scene.geometries
+    twin.materials, twin.geometries = setup.scene.materials.copy(), setup.scene.geometries
     rows_of_twin = np.concatenate([fixed, order])
     twin.bodies.append({**{name: values[rows_of_twin] for name, values in whole.block().items()}, "id": np.arange(whole.count)})
     one, two = (gv.Simulation(s, setup.dt, gv.GaussSeidel(iterations=300), precision="double") for s in (setup.scene, twin))

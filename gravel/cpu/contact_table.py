@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.contacts import ContactTable
+from gravel.cpu.collide.bounds import MOVES
 from gravel.cpu.solve.blocks import COHESION, FRICTION, WIDTH, row_offset
 from gravel.cpu.threads import INNER, Kernel
 
@@ -123,8 +124,8 @@ def order_hubs(end, place, high):
         place[own], high[own] = place[own][order], high[own][order]
 
 
-def make_table(contacts, arranged, solved=None):
-    """A ``ContactTable`` of the contacts, with the impulses where there was a step."""
+def make_table(contacts, touching, arranged, solved=None):
+    """A ``ContactTable`` of the contacts (``touching``: with bodies instead of images), with the impulses where there was a step."""
     identity, n = arranged.id, len(arranged.id)
     limit = int(identity.max(initial=-1)) + 1
     if limit <= 4 * n + 1024:
@@ -132,7 +133,7 @@ def make_table(contacts, arranged, solved=None):
     else:  # few of many ids are left
         key, keys = np.empty(n, np.int64), n
         key[np.argsort(identity)] = np.arange(n)
-    end, place, high = sort_contacts(contacts, identity, key, keys)
+    end, place, high = sort_contacts(touching, identity, key, keys)
     order_hubs(end, place, high)
     total, none = len(place), np.empty((0, 3), contacts.gap.dtype)
     if solved is None:
@@ -148,3 +149,20 @@ def make_table(contacts, arranged, solved=None):
     )
     fill_table(end, place, high, contacts, identity, arranged.reach, solved, columns)
     return ContactTable(*columns)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def virial(contacts, tag, reach, impulse, blow):
+    """(3, 3) sum over the contacts of impulse times the vector between the two centres; to the contact, of what cannot move."""
+    total = np.zeros((3, 3))
+    for tile in range(contacts.count.size):
+        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+            a, b = contacts.a[c], contacts.b[c]
+            for column in range(3):
+                arm = float(contacts.arm[c, column])
+                way = arm if tag[a, MOVES] else 0.0
+                way += reach[b, column] - reach[a, column] - arm if tag[b, MOVES] else 0.0
+                for row in range(3):
+                    push = float(impulse[c, row]) + (float(blow[c, row]) if blow.size > 0 else 0.0)
+                    total[row, column] += push * way
+    return total

@@ -10,7 +10,7 @@ import numpy as np
 
 from gravel.cpu import contact_table, integrate, queries
 from gravel.cpu.buffers import Buffers
-from gravel.cpu.collide import bounds, boxes, exclude, pair_functions
+from gravel.cpu.collide import bounds, boxes, carry, exclude, images, pair_functions
 from gravel.cpu.collide.detector import Detector
 from gravel.cpu.joints.stage import JointStage
 from gravel.cpu.rows import FEW, Rows, is_torn
@@ -18,7 +18,7 @@ from gravel.cpu.solve import assemble, impacts, match, tiles
 from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
 from gravel.cpu.solve.blocks import WIDTH, Blocks, Scalars, Unknowns, rows_before
 from gravel.cpu.threads import SMALL, use_threads
-from gravel.engine import ALONE, ELLIPSOID_METHODS, Commit, Detection, Margin, Rules, Share, no_lap
+from gravel.engine import ALONE, ELLIPSOID_METHODS, CellTooSmall, Commit, Detection, Margin, Rules, Share, no_lap
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
 from gravel.state import ANGULAR, FIELD, LINEAR
@@ -72,6 +72,9 @@ class CpuEngine:
         self.geometries, self.library = [], library_of(())
         self.joints = None  # a JointStage, where there are joints
         self.apart = np.empty((0, 2), np.int64)  # ids of pairs that may not touch
+        self.lattice = self.end_lattice = None  # by which space repeats itself, where the step looks and at its end
+        self.surface = np.empty((0, 6))  # velocities of the bodies' surfaces by row, where some move by themselves
+        self.surfaces = np.empty(0, np.int64), np.empty((0, 6)), -1  # the same by id, and the version of the rows that ``surface`` has
         self.joined_version = -1  # of the rows, when the joints last looked for theirs
         self.driven = self.before = None  # bodies with a motion in this step, and their velocities before it
         self.last = self._memory(0, 0, False)  # contacts of the last step that was taken
@@ -137,6 +140,12 @@ class CpuEngine:
     def exclude(self, pairs):
         self.apart, self.joined_version = pairs, -1
 
+    def set_cell(self, now, end):
+        self.lattice, self.end_lattice = now, end
+
+    def set_surfaces(self, ids, velocities):
+        self.surfaces = ids, velocities, -1
+
     # --- the step
     def begin(self):
         self._settle()
@@ -151,6 +160,22 @@ class CpuEngine:
         if self.rules.midpoint:
             self.bodies = self.buffers.kept("ahead", version, lambda: self._ahead(now))
             integrate.drift(now, 0.5 * self.rules.step, self.bodies)
+            if self.lattice is not None:
+                self.winding = self.buffers.array("ahead_winding", rows.count, (3,), "i4")
+                self.winding[:] = rows.winding
+                self._wrap(self.bodies, self.winding, self.lattice)
+        if self.surfaces[2] != version:
+            self._find_surfaces()
+
+    def _wrap(self, bodies, winding, lattice):
+        images.wrap(bodies.position, bodies.velocity, winding, bodies.tag, ~self.jointed, lattice)
+
+    def _find_surfaces(self):
+        ids, velocities, _ = self.surfaces
+        self.surfaces = ids, velocities, self.rows.version
+        rows = self.rows.rows_of(ids)
+        self.surface = np.zeros((self.rows.count if (rows >= 0).any() else 0, 6))
+        self.surface[rows[rows >= 0]] = velocities[rows >= 0]
 
     def _use_threads(self):
         """Small scenes run on one thread, and so do others while kernels with threads are being compiled beside them. Who has used
@@ -195,9 +220,10 @@ class CpuEngine:
     def detect(self, lap=no_lap):
         detector = self.detector
         self.problem = None
-        detector.find_bounds(self.bodies, self.rules, self.balls)
+        seen = None if self.lattice is None else self._see()
+        detector.find_bounds(self.bodies, self.rules, self.balls, seen, self.lattice)
         lap("bounds")
-        detector.sort_bodies(self.jointed)
+        detector.sort_bodies(self.jointed if seen is None or not self.jointed.size else self.jointed[seen.source])
         lap("order")
         detector.list_pairs()
         detector.exclude_pairs(self.excluded)
@@ -205,6 +231,34 @@ class CpuEngine:
         detector.find_contacts()
         lap("narrow phase")
         return Detection(int(detector.contact_total), float(detector.penetration), detector.phase)
+
+    def _see(self):
+        """The bodies folded into the cell, and their images."""
+        bodies, lattice, n = self.bodies, self.lattice, self.rows.count
+        chunks = -(-n // bounds.CHUNK)
+        rest = lattice, self.rules.margin, self.rules.step
+        largest, count = self.buffers.array("largest_reach", chunks, (3,), "f8"), self.buffers.array("image_count", chunks + 1, dtype="i8")
+        images.find_largest(bodies, *rest, largest)
+        worst = largest[np.argmax(largest[:, 1])]
+        if images.CELLS * worst[1] > lattice.length.min():
+            raise CellTooSmall(int(self.rows.id[int(worst[2])]), float(worst[1]), images.CELLS * float(worst[1]))
+        nothing = self.buffers.kept("nothing_seen", (), lambda: self._seen(0, "nothing_"))
+        images.count_images(bodies, *rest, largest[:, 0].max(), nothing, count)
+        total = n + int(count[-1])
+        seen = self.buffers.kept("seen", total, lambda: self._seen(total, "seen_"))
+        for name in bounds.BodyArrays._fields:
+            getattr(seen.bodies, name)[:n] = getattr(bodies, name)
+        images.fill_seen(bodies, *rest, largest[:, 0].max(), count, seen)
+        return seen
+
+    def _seen(self, total, prefix):
+        array = self.buffers.array
+        fields = (array(prefix + name, total, FIELD[name].shape, self._dtype(name)) for name in bounds.BodyArrays._fields)
+        bodies = bounds.BodyArrays(*fields)
+        return images.Seen(bodies, array(prefix + "source", total, dtype="i4"), array(prefix + "drift", total, (3,), "f8"))
+
+    def _dtype(self, name):
+        return self.real if FIELD[name].dtype == "real" else FIELD[name].dtype
 
     @property
     def balls(self):
@@ -219,7 +273,7 @@ class CpuEngine:
             return
         last = self.last if warm else self._memory(0, 0, self.rolling)
         listed = found.contacts.a, found.contacts.b, found.contacts.feature, found.contacts.start, found.contacts.count
-        match.match_contacts(*listed, arranged.order, arranged.id, last, self.impulse, self.torque)
+        match.match_contacts(*listed, found.row, arranged.id, last, self.impulse, self.torque)
 
     def _starts(self, room):
         """Starting impulses and torques."""
@@ -228,29 +282,41 @@ class CpuEngine:
     def bounce(self):
         """Impacts; needs the inertia of the bodies, which it prepares for the later stages."""
         found, rules = self.detector, self.rules
-        self.inertia = self.buffers.array("inertia", 0 if found.balls else 8 * (self.rows.count + 1))
+        self.inertia = self.buffers.array("inertia", 0 if found.balls else 8 * (len(found.order) + 1))
         if not found.balls:
-            assemble.world_inertia(found.order, self.bodies, self.inertia)
+            assemble.world_inertia(found.row, self.bodies, self.inertia)
+        self._find_carry()
         self.blow = self.buffers.array("blow", found.contact_room if rules.bouncy else 0, (3,))
         self.shifted = False
         if not rules.bouncy or found.contact_total == 0:
             return 0
         times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
-        self.shift = self.buffers.array("shift", self.rows.count, (3,), "f8")
+        self.shift = self.buffers.array("shift", len(found.order), (3,), "f8")
         rest = rules.contact_values, times, rules.gravity, rules.threshold, self.blow, self.shift
-        collisions = int(impacts.bounce(found.contacts, found.arranged, self.inertia, *rest))
+        collisions = int(impacts.bounce(found.contacts, found.touching, found.arranged, self.inertia, self.carry, *rest))
         self.shifted = collisions > 0
         return collisions
+
+    def _find_carry(self):
+        """What surfaces and copies of the cell move at, at each contact; empty where none does."""
+        found, lattice = self.detector, self.lattice
+        flows = lattice is not None and (lattice.tilt_rate != 0.0 or bool(np.any(lattice.rate)))
+        moves = (flows or len(self.surface) > 0) and found.contact_total > 0
+        self.carry = self.buffers.array("carry", found.contact_room if moves else 0, (3,))
+        if moves:
+            drift = found.seen.drift if flows else np.empty((0, 3))
+            where = found.order, found.row, self.bodies.quaternion, found.arranged.reach
+            carry.find_carry(found.contacts, *where, self.surface, drift, self.carry)
 
     def add_forces(self):
         arranged, rows, step = self.detector.arranged, self.rows, self.rules.step
         integrate.add_gravity(arranged.tag, self.rules.gravity, step, arranged.velocity)
         if rows.forced:
             masses = rows.inverse_mass, self.bodies.quaternion
-            integrate.add_forces(arranged.order, arranged.tag, *masses, rows.force, rows.torque, step, arranged.velocity)
+            integrate.add_forces(self.detector.row, arranged.tag, *masses, rows.force, rows.torque, step, arranged.velocity)
 
     def measure_joints(self):
-        where = self.buffers.array("where", self.rows.count, dtype="i8")
+        where = self.buffers.array("where", len(self.detector.order), dtype="i8")
         self.joints.measure(self.bodies, self.detector.order, where, self.rules.step, self.inertia)
         return self.joints.measured.value, self.joints.measured.rate
 
@@ -259,12 +325,12 @@ class CpuEngine:
 
     def assemble(self, warm):
         found, rules = self.detector, self.rules
-        n, tile_count, room = self.rows.count, len(found.contacts.count), found.contact_room
+        n, tile_count, room = len(found.order), len(found.contacts.count), found.contact_room
         plan = self.buffers.kept("plan", (n, tile_count, room), lambda: self._plan(n, tile_count, room))
         kinds = found.traits.some_balls, not found.balls  # of contacts: between balls, and wide
         self.slot, start = plan[4:6]
         if found.contact_total > 0:
-            run, colours = tiles.plan_blocks(found.contacts, found.arranged.tag, *kinds, *plan)
+            run, colours = tiles.plan_blocks(found.touching, found.arranged.tag, *kinds, *plan)
         else:
             run, colours, start[:], plan[7][0] = 0, 0, 0, 0
         numbers = int(start[0, -1]), int(start[1, -1])
@@ -272,8 +338,9 @@ class CpuEngine:
         blocks, unknowns = self.buffers.kept("blocks", key, lambda: self._blocks(*numbers, run, colours, *plan[5:]))
         if found.contact_total > 0:
             kernel = assemble.assemble_balls if found.balls else assemble.assemble_any
-            rest = rules.contact_values, self.impulse, self.torque, rules.scalars, rules.margin, self._deep(), blocks, unknowns
-            kernel(found.contacts, self.slot, found.arranged, self.inertia, *rest)
+            starts = self.impulse, self.torque, self.carry
+            rest = rules.contact_values, *starts, rules.scalars, rules.margin, self._deep(), blocks, unknowns
+            kernel(found.contacts, found.touching, self.slot, found.arranged, self.inertia, *rest)
         joints = NO_JOINTS
         if self.joints is not None:
             scalars, joints = rules.scalars, self.joints.block
@@ -285,9 +352,9 @@ class CpuEngine:
         """By how many contacts each body lies within another; empty where none can."""
         found, arranged = self.detector, self.detector.arranged
         some = found.penetration > assemble.DEEP * found.traits.smallest
-        deep = self.buffers.array("deep", self.rows.count if some else 0, dtype="i4")
+        deep = self.buffers.array("deep", len(found.order) if some else 0, dtype="i4")
         if some:
-            assemble.count_deep(found.contacts, arranged.reach, arranged.extent, arranged.tag, deep)
+            assemble.count_deep(found.touching, arranged.reach, arranged.extent, arranged.tag, deep)
         return deep
 
     def _plan(self, n, tile_count, room):
@@ -324,7 +391,7 @@ class CpuEngine:
     # --- the end of the step
     def commit(self, world):
         found, rules = self.detector, self.rules
-        chunks = -(-self.rows.count // bounds.CHUNK)
+        chunks = -(-len(found.order) // bounds.CHUNK)
         faults, energies = self.buffers.array("faults", chunks, dtype="i8"), self.buffers.array("energies", chunks, dtype="f8")
         kernel = integrate.commit_balls if found.balls else integrate.commit_any
         left = (0.5 if rules.midpoint else 1.0) * rules.step
@@ -332,20 +399,29 @@ class CpuEngine:
         if fault >= 0:
             return Commit(fault, 0.0, 0.0)
         self.before = None
+        order = found.order if self.lattice is None else found.order[self._of_bodies()]
         if self.shifted:
-            self.bodies.position[found.order] += self.shift
+            self.bodies.position[order] += self.shift if self.lattice is None else self.shift[self._of_bodies()]
         if rules.midpoint:
             for name in ("position", "quaternion", "velocity"):
                 getattr(self.rows, name)[:] = getattr(self.bodies, name)
         if self.driven is not None:
             rows, driven = self.driven
             self.rows.position[rows], self.rows.quaternion[rows] = driven.end_position, driven.end_quaternion
+        if self.lattice is not None:
+            if rules.midpoint:
+                self.rows.winding[:] = self.winding
+            self._wrap(self.rows, self.rows.winding, self.end_lattice)
         self._remember()
         violation = self.joints.report(self.rows, rules.step) if self.joints is not None else 0.0
         self.taken = True
-        if self.rows.count > FEW and is_torn(found.order):
-            self._sort_rows(found.order)
+        if self.rows.count > FEW and is_torn(order):
+            self._sort_rows(order)
         return Commit(-1, sum(energies.tolist()), float(violation))
+
+    def _of_bodies(self):
+        """Which of the arranged bodies are no images."""
+        return self.detector.order < self.rows.count
 
     def _remember(self):
         found, arranged = self.detector, self.detector.arranged
@@ -398,10 +474,16 @@ class CpuEngine:
         self._use_threads()
         found = self.detector
         if not self.taken:
-            return contact_table.make_table(found.contacts, found.arranged)
+            return contact_table.make_table(found.contacts, found.touching, found.arranged)
         blocks = self.problem.blocks
         solved = contact_table.Solved(self.last.impulse, self.blow, self.slot, blocks.rows, int(blocks.ball_start[-1]))
-        return contact_table.make_table(found.contacts, found.arranged, solved)
+        return contact_table.make_table(found.contacts, found.touching, found.arranged, solved)
+
+    def virial(self):
+        found = self.detector
+        if not self.taken or found.contact_total == 0:
+            return np.zeros((3, 3))
+        return contact_table.virial(found.contacts, found.arranged.tag, found.arranged.reach, self.last.impulse, self.blow)
 
     def memory(self):
         last, number = self.last, np.zeros(self.rows.count, np.int32)

@@ -86,7 +86,7 @@ def inspect_chunk(chunk, order, bodies, velocity, step, bounds):
     fault = np.int64(-1)
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
         b = order[i]
-        if tag[b, STATUS] != MOVABLE:
+        if b >= tag.shape[0] or tag[b, STATUS] != MOVABLE:  # an image, or a body that stays
             continue
         total = 0.0
         for k in range(8):
@@ -120,7 +120,7 @@ def make_commit(general):
         energy = 0.0
         for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
             b = order[i]
-            if tag[b, STATUS] != MOVABLE:
+            if b >= tag.shape[0] or tag[b, STATUS] != MOVABLE:
                 continue
             ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
             x, y, z = float(new[i, 4]), float(new[i, 5]), float(new[i, 6])

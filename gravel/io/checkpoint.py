@@ -18,20 +18,22 @@ import re
 import h5py
 import numpy as np
 
+from gravel.cell import Cell
+from gravel.contacts import ContactTable
 from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
 from gravel.io import sound
 from gravel.io.sound import DAMAGE
 from gravel.io.vtkhdf import check_room, check_writable
-from gravel.materials import Material
-from gravel.motion import ConstantVelocity, Oscillation
+from gravel.materials import Material, Materials
+from gravel.motion import ConstantVelocity, Oscillation, surface_of
 from gravel.scene import Scene
 from gravel.shapes.geometry import Geometries, Geometry
 from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 7
+VERSION = 8
 MAGIC = b"\x89HDF"
 SEAL, SEAL_BYTES = b"gravel checkpoint, sha256 ", 90
 CHUNK = 1 << 24  # bytes that are read at once
@@ -67,37 +69,37 @@ def save(simulation, path):
         temporary.unlink(missing_ok=True)
 
 
-def load(path, threads=None, motions=None, laws=None):
-    """The simulation that a checkpoint holds. ``motions`` (body -> function) and ``laws`` (joint -> motor or spring) give back those
-    that were Python functions."""
+def load(path, threads=None, motions=None, laws=None, surfaces=None):
+    """The simulation that a checkpoint holds. ``motions`` and ``surfaces`` (body -> function) and ``laws`` (joint -> motor or spring) give
+    back those motions, surface velocities and drives that were Python functions."""
     path = pathlib.Path(path)
     checked_threads(threads)
     _check_seal(path)
     try:
         with h5py.File(path, "r") as file:
-            return _read(file, threads, motions or {}, laws or {})
+            return _read(file, threads, motions or {}, laws or {}, surfaces or {})
     except MissingFunctionError:
         raise
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged, or not a checkpoint of gravel: {error}") from error
 
 
-def to_bytes(simulation):
-    """A checkpoint in memory."""
+def to_bytes(simulation, contacts=True):
+    """A checkpoint in memory; ``contacts``: with the table of the last step's."""
     content = io.BytesIO()
     with h5py.File(content, "w") as file:
-        _write(file, _arrays(simulation), _description(simulation))
+        _write(file, _arrays(simulation, contacts), _description(simulation))
     return content.getvalue()
 
 
-def from_bytes(content, threads, motions, laws):
+def from_bytes(content, threads, motions, laws, surfaces):
     """The simulation of ``to_bytes``."""
     with h5py.File(io.BytesIO(content), "r") as file:
-        return _read(file, threads, motions, laws)
+        return _read(file, threads, motions, laws, surfaces)
 
 
-def _arrays(simulation):
-    """All arrays of a simulation, by name."""
+def _arrays(simulation, contacts=True):
+    """All arrays of a simulation, by name; ``contacts``: and the table of the last step's."""
     simulation.settle()
     engine = simulation.engine
     arrays = {f"bodies/{f.name}": engine.field(f.name) for f in FIELDS}  # in the order of the engine's rows: it is part of the bits
@@ -105,7 +107,8 @@ def _arrays(simulation):
     arrays.update(world=simulation.world, gravity=simulation.gravity, ignored=simulation.ignored)
     arrays.update(_geometry_arrays(simulation.geometries))
     arrays.update({f"joints/{name}": array for name, array in simulation.mechanism.to_arrays().items()})
-    return arrays
+    table = simulation.contacts if contacts and simulation.knows_contacts else ContactTable.empty()
+    return {**arrays, **{f"contacts/{f.name}": getattr(table, f.name) for f in dataclasses.fields(table)}}
 
 
 def _write(file, arrays, description):
@@ -115,7 +118,7 @@ def _write(file, arrays, description):
     file.attrs["description"] = json.dumps(description)
 
 
-def _read(file, threads, motions, laws):
+def _read(file, threads, motions, laws, surfaces):
     """The simulation that an open file holds."""
     from gravel.simulation import Simulation
 
@@ -123,22 +126,27 @@ def _read(file, threads, motions, laws):
     made = _geometries(arrays)
     sound.check_bodies(arrays, about["count"], len(about["materials"]), made)
     sound.check_memory(arrays, len(arrays["bodies/id"]))
+    sound.check_contacts(arrays, about["count"])
     sound.check_joints(arrays, about["joints"], arrays["bodies/id"], about["count"])
     scene = Scene(arrays["gravity"])
     scene.bodies = Bodies()
     scene.bodies.append({f.name: arrays[f"bodies/{f.name}"] for f in FIELDS})
-    scene.materials = [Material(**m) for m in about["materials"]]
-    scene.pairs = {tuple(pair): values for pair, values in about["pairs"]}
+    pairs = {tuple(pair): values for pair, values in about["pairs"]}
+    scene.materials = Materials([Material(**m) for m in about["materials"]], pairs)
     scene.ignored = arrays["ignored"].astype(bool)
     scene.geometries = Geometries(made)
     solver = SOLVERS[about["solver"][0]](**about["solver"][1])
     settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
-    simulation = Simulation(scene, solver=solver, threads=threads, bounds=arrays["world"], **settings)
+    scene.cell = None if about["cell"] is None else Cell.from_values(about["cell"])
+    simulation = Simulation(scene, solver=solver, threads=threads, **settings)
+    simulation.world = arrays["world"]
     of = lambda group: {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}  # noqa: E731
     simulation.mechanism.from_arrays(of("joints/"), about["joints"], laws)
     simulation.engine.restore(of("memory/"))
     simulation.views.end(about["count"])
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
+    simulation.know_contacts(ContactTable(**of("contacts/")))
+    simulation.surfaces = {body: _surface(body, values, surfaces) for body, values in about["surfaces"]}
     for body, kind, values, position, quaternion, since in about["motions"]:
         simulation.motions[body] = _motion(body, kind, values, motions)
         simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
@@ -192,9 +200,11 @@ def _description(simulation):
     return {
         "settings": {name: "inf" if value == math.inf else value for name, value in settings.items()},
         "solver": [solver, dataclasses.asdict(simulation.solver)],
-        "materials": [dataclasses.asdict(m) for m in simulation.materials],
-        "pairs": [[list(pair), values] for pair, values in simulation.pairs.items()],
+        "materials": [dataclasses.asdict(m) for m in simulation.materials.kinds],
+        "pairs": [[list(pair), values] for pair, values in simulation.materials.pairs_of_rows().items()],
         "motions": motions,
+        "surfaces": [[body, None if callable(surface) else surface] for body, surface in simulation.surfaces.items()],
+        "cell": None if simulation.cell is None else simulation.cell.to_values(),
         "joints": simulation.mechanism.names,
         "steps": simulation.steps,
         "start_time": simulation.start_time,
@@ -208,6 +218,16 @@ def _motion(body, kind, values, given):
     if body not in given:
         raise MissingFunctionError(
             f"the motion of body {body} was a Python function, which a file cannot hold; pass motions={{{body}: function}}"
+        )
+    return given[body]
+
+
+def _surface(body, values, given):
+    if values is not None:
+        return surface_of((values[:3], values[3:]))
+    if body not in given:
+        raise MissingFunctionError(
+            f"the surface velocity of body {body} was a Python function, which a file cannot hold; pass surfaces={{{body}: function}}"
         )
     return given[body]
 

@@ -442,7 +442,7 @@ def _moving_part(file, bodies, classes, material, notes):
         notes.add("bodies without a shape that collides are spheres that touch nothing", repr(name))
     if material is None:
         material = _material(file, [geom for body in bodies for geom in file.geoms_of(body)], name, notes)
-    moments = possible_moments(principal(inertia.tensor)[0], f"body {name!r}", False, notes)
+    moments = possible_moments(principal(inertia.tensor)[0], f"body {name!r}", None, notes)
     links = {file.body[body]: pose for body, pose in seen.items()}
     return Part(name, file.pose(first), items, inertia, links, classes.of(bodies), material, moments)
 

@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gravel import checks
+from gravel.cell import Cell
 from gravel.contacts import ContactTable
 from gravel.io.contact_results import GROUP, contacts_in
 from gravel.io.sound import all_rows, need
@@ -52,7 +52,7 @@ class Frame:
     plane_normals: np.ndarray  # (p, 3)
     contact_lag: float  # s: the contacts were found so long before
     result: "Result" = field(repr=False)
-    cell: Any = None  # periodic cell
+    cell: Cell | None = None  # the periodic cell, where there is one
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -134,6 +134,7 @@ class Result:
             plane_normals=data["plane_normal"],
             contact_lag=data["contact_lag"],
             result=self,
+            cell=data["cell"],
         )
 
     def contacts(self, index: int) -> ContactTable:

@@ -197,14 +197,17 @@ def sum_of(inertias):
         return None
     centre = sum(one.mass * one.centre for one in inertias) / mass
     tensor = np.zeros((3, 3))
+    rounding = 1e-12 * max(np.abs(one.centre).max() for one in inertias)
     for one in inertias:
         arm = one.centre - centre
+        arm[np.abs(arm) < rounding] = 0.0  # or a link without moments of inertia would get some
         tensor += one.tensor + one.mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
     return Inertia(mass, centre, tensor)
 
 
 def possible_moments(moments, name, repair, notes):
-    """Principal moments that a body can have: those given, evened out where rounding broke them or ``repair`` is asked for."""
+    """Principal moments that a body can have: those given, evened out where rounding broke them or ``repair`` is asked for
+    (None: it cannot be)."""
     excess = 2 * moments.max() - moments.sum()
     if moments.min() > 0.0 and excess <= 0.0:
         return moments
@@ -217,8 +220,9 @@ def possible_moments(moments, name, repair, notes):
         notes.add("impossible moments of inertia were replaced by their mean", name)
         return np.full(3, moments.mean())
     written = ", ".join(f"{m:g}" for m in moments)
-    allowed = "must be above 0 and none above the sum of the others; repair_inertia=True takes their mean"
-    raise ValueError(f"moments of inertia of {name} {allowed}, not {written}")
+    allowed = "must be above 0 and none above the sum of the others"
+    advice = "; repair_inertia=True replaces them" if repair is False else ""
+    raise ValueError(f"moments of inertia of {name} {allowed}, not {written}{advice}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

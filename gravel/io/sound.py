@@ -10,6 +10,7 @@ import math
 import h5py
 import numpy as np
 
+from gravel.contacts import ContactTable
 from gravel.joints.kinds import TURN_Z
 from gravel.joints.rows import ANCHOR_FIELDS, ROW_FIELDS, SPRING_FUNCTION
 from gravel.shapes import COMPOUND, HULL, MESH, PLANE
@@ -94,6 +95,7 @@ def check_bodies(arrays, count, materials, geometries):
     need(np.allclose(np.einsum("ni,ni->n", *[arrays["bodies/quaternion"]] * 2), 1.0, atol=1e-6), "bodies/quaternion is not of length one")
     need((arrays["bodies/inverse_mass"] >= 0).all(), "bodies/inverse_mass is negative")
     need(arrays["gravity"].shape == (3,) and np.isfinite(arrays["gravity"]).all(), "gravity is not three finite numbers")
+    need(arrays["world"].shape == (2, 3) and not np.isnan(arrays["world"]).any(), "world is not two corners")
     need(arrays["ignored"].ndim == 2 and len(set(arrays["ignored"].shape)) == 1, "ignored is not square")
 
 
@@ -108,6 +110,22 @@ def check_memory(arrays, bodies):
     need(len(memory["torque"]) in (0, total), "memory/torque has another length than memory/a")
     for name in ("impulse", "torque"):
         need(memory[name].shape[1:] == (3,) and np.isfinite(memory[name]).all(), f"memory/{name} holds what is not finite")
+
+
+def check_contacts(arrays, count):
+    """The table of the last step's contacts, between bodies with ids below ``count``."""
+    table = ContactTable(**{name.removeprefix("contacts/"): array for name, array in arrays.items() if name.startswith("contacts/")})
+    for name, kind, columns in (
+        *((name, "i", ()) for name in ("body_a", "body_b")),
+        *((name, "f", (3,)) for name in ("point", "normal", "impulse")),
+        ("gap", "f", ()),
+        ("sliding", "b", ()),
+    ):
+        array = getattr(table, name)
+        need(array.dtype.kind == kind and array.shape == (len(table.gap), *columns), f"contacts/{name} has the shape {array.shape}")
+        need(kind != "f" or np.isfinite(array).all(), f"contacts/{name} holds what is not finite")
+    for name in ("body_a", "body_b"):
+        within(f"contacts/{name}", getattr(table, name), 0, count)
 
 
 def check_geometry(g, k):

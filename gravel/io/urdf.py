@@ -1,7 +1,7 @@
 """Robots from URDF files.
 
-yourdfpy reads them. Links that fixed joints connect become one body, unless they are to be welded; meshes become their convex hulls.
-What has no counterpart is named in ``Robot.messages``.
+``urdf_file`` checks them, yourdfpy reads links and joints. Links that fixed joints connect become one body, unless they are to be
+welded; meshes become their convex hulls. What has no counterpart is named in ``Robot.messages``.
 """
 
 import io
@@ -17,7 +17,6 @@ from scipy.spatial.transform import Rotation
 from gravel import checks
 from gravel.io.robots import (
     INSTALL,
-    LARGEST,
     Coupling,
     Inertia,
     Notes,
@@ -26,36 +25,26 @@ from gravel.io.robots import (
     PlannedJoint,
     Reach,
     check_scene,
+    check_switch,
     existing_file,
     inverse,
     motors_for,
     naming,
     pose_of,
     possible_moments,
+    quaternion_of,
     robot_group,
     sum_of,
 )
+from gravel.io.urdf_file import HINGES, SLIDES, make_plain, numbers_of, read_urdf, taken_collisions
 from gravel.joints.drives import ForceMotor, SpringLaw
-from gravel.joints.kinds import Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear
-from gravel.shapes import Box, Cylinder, Sphere
-from gravel.shapes.compounds import Clump
+from gravel.joints.kinds import Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical
+from gravel.shapes import PLANE, Box, Capsule, Cylinder, Plane, Sphere
+from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import Mesh
 from gravel.shapes.polyhedra import ConvexHull, principal, read_mesh
 
-HINGES, SLIDES = ("revolute", "continuous"), ("prismatic",)
-KINDS = (*HINGES, *SLIDES, "fixed", "floating", "planar")
-READ = {  # the tags that are used, by the tag around them
-    "robot": ("link", "joint", "material"),
-    "link": ("inertial", "visual", "collision"),
-    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
-}
-NUMBERS = {  # attributes and how many numbers they hold
-    **dict.fromkeys(("xyz", "rpy", "size"), (3,)),
-    **dict.fromkeys(("radius", "length", "ixx", "ixy", "ixz", "iyy", "iyz", "izz", "lower", "upper", "effort", "velocity"), (1,)),
-    **dict.fromkeys(("damping", "friction", "multiplier", "offset"), (1,)),
-    "scale": (1, 3),
-}
-SIZES = ("radius", "length", "size", "scale")
+WATER = 1000.0  # kg/m3: of links of which nothing but the mass is known
 
 
 def load_urdf(
@@ -87,19 +76,23 @@ def load_urdf(
     file, in the folders above it and in ``mesh_folder``; they must lie in the file's own folder, in its package (the nearest folder
     above with a package.xml, or the one that package://name names), in ``mesh_folder``, or in a folder called meshes, assets, visual,
     collision or the like beside the file's own. ``outside_files``: True takes them from anywhere, so only for files that one trusts.
-    ``repair_inertia``: moments of inertia that no body can have are replaced by their mean instead of being refused. ``group``: the
-    collision group of the bodies.
+    ``repair_inertia``: moments of inertia that no body can have are replaced by their mean instead of being refused; where that is
+    not above 0, or there are none, by those of the collision shapes with the link's mass (without a shape, of a ball of water).
+    ``group``: the collision group of the bodies.
     """
     check_scene(scene)
     checks.choice("base", base, ("fixed", "floating"))
     checks.choice("meshes", meshes, ("hull", "clump"))
+    check_switch("repair_inertia", repair_inertia)
     path, place = existing_file(path, "a URDF file"), pose_of(position, quaternion)
     group = robot_group(scene, group, self_collision)
     shapes = _Shapes(path, mesh_folder, meshes, outside_files)
     notes = Notes()
-    root = _root(path)
+    root = read_urdf(path, notes)
     with naming(repr(path)):
-        tree = Tree(_parsed(root, notes), notes)
+        make_plain(root, notes)
+        collisions = taken_collisions(root)
+        tree = Tree(_links_and_joints(root), collisions, notes)
         values = _joint_values(tree, joint_positions, notes)
         poses = _link_poses(tree, values, place)
         plan = Plan(tree.name)
@@ -112,108 +105,24 @@ def load_urdf(
 
 
 # --- the file
-def _root(path):
-    """The outermost element of a URDF file."""
-    try:
-        root = ElementTree.parse(path).getroot()
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the latter two of encodings that there are not
-        raise ValueError(f"path must be a URDF file, but {path!r} is no XML: {error}") from None
-    if root.tag != "robot":
-        raise ValueError(f"path must be a URDF file, whose outermost tag is <robot>, but that of {path!r} is <{root.tag}>")
-    if any(str(element.tag).startswith("{") or "${" in str(element.attrib) for element in root.iter()):
-        raise ValueError(f"path must be a plain URDF file, but {path!r} has xacro in it: expand it with the command xacro first")
-    root.attrib.setdefault("name", os.path.splitext(os.path.basename(path))[0])
-    return root
-
-
-def _parsed(root, notes):
-    """The robot of a URDF file, as yourdfpy reads it. Tags that are not used are taken out before, and noted."""
+def _links_and_joints(root):
+    """The robot of plain URDF without shapes, as yourdfpy reads it."""
     try:
         import yourdfpy
     except ImportError:
         raise ImportError(f"reading URDF files needs yourdfpy: {INSTALL}") from None
-    _check_names(root)
-    for element in root:
-        _check_numbers(element, f"{element.tag} {element.get('name')!r}")
-    _take_out(root, notes)
     with naming("it cannot be read as URDF"):
         text = io.BytesIO(ElementTree.tostring(root))
         return yourdfpy.URDF.load(text, build_scene_graph=False, load_meshes=False).robot
 
 
-def _check_names(root):
-    for tag in ("link", "joint"):
-        seen = set()
-        for element in root.findall(tag):
-            name = element.get("name")
-            if not name:
-                raise ValueError(f"each {tag} of robot {root.get('name')!r} must have a name, but one has none")
-            if name in seen:
-                raise ValueError(f"{tag} {name!r} must be there once, but its name is used twice")
-            seen.add(name)
-    for joint in root.findall("joint"):
-        checks.choice(f"type of joint {joint.get('name')!r}", joint.get("type"), KINDS)
-        for end in ("parent", "child"):
-            if joint.find(end) is None or joint.find(end).get("link") is None:
-                raise ValueError(f"joint {joint.get('name')!r} must have a {end} link, but has none")
-
-
-def _check_numbers(element, name):
-    """Attributes that should be numbers are, everywhere below an element."""
-    for one in element.iter():
-        for key, text in one.attrib.items():
-            wanted = (1,) if (one.tag, key) == ("mass", "value") else NUMBERS.get(key)
-            if wanted is None:
-                continue
-            try:
-                numbers = [float(word) for word in text.split()]
-            except ValueError:
-                numbers = []
-            if len(numbers) not in wanted or not (np.abs(numbers) <= LARGEST).all():
-                count = "a number" if wanted == (1,) else "three numbers"
-                raise ValueError(f"{name}: {key} of <{one.tag}> must be {count} of at most {LARGEST:g}, not {text!r}")
-            if key in SIZES and any(0.0 < abs(number) < 1 / LARGEST for number in numbers):
-                raise ValueError(f"{name}: {key} of <{one.tag}> must be at least {1 / LARGEST:g}, not {text!r}")
-
-
-def _take_out(root, notes):
-    """Remove what is not used; shapes that are only seen are not even looked at."""
-    for outer in (root, *root.findall("link"), *root.findall("joint")):
-        for element in list(outer):
-            if element.tag not in READ[outer.tag]:
-                notes.add(f"<{element.tag}> is left out", repr(element.get("name") if outer is root else outer.get("name")))
-            if element.tag not in READ[outer.tag] or element.tag in ("visual", "material"):
-                outer.remove(element)
-                if element.tag == "visual":
-                    outer.set("seen", "yes")
-    for link in root.findall("link"):
-        if link.get("seen") and link.find("collision") is None:
-            notes.add("links with a visual shape but no collision shape touch nothing", repr(link.get("name")))
-        for collision in link.findall("collision"):
-            _check_collision(link.get("name"), collision)
-        inertia = link.find("inertial/inertia")
-        if inertia is not None and None in map(inertia.get, ("ixx", "iyy", "izz")):
-            given = ", ".join(inertia.attrib) or "nothing"
-            raise ValueError(f"link {link.get('name')!r}: <inertia> must have ixx, iyy and izz, but has {given}")
-
-
-def _check_collision(link, collision):
-    shapes = list(collision.find("geometry") if collision.find("geometry") is not None else ())
-    if len(shapes) != 1 or shapes[0].tag not in ("box", "sphere", "cylinder", "mesh"):
-        found = ", ".join(f"<{shape.tag}>" for shape in shapes) or "nothing"
-        raise ValueError(f"link {link!r}: the geometry of <collision> must be a box, sphere, cylinder or mesh, not {found}")
-    needed = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "mesh": ("filename",)}[shapes[0].tag]
-    for attribute in needed:
-        if shapes[0].get(attribute) is None:
-            raise ValueError(f"link {link!r}: <{shapes[0].tag}> must have a {attribute}, but has none")
-
-
 # --- the tree
 class Tree:
-    """Links and joints by name, checked; ``order``: links from the root outwards; ``above``: link -> the joint to its parent."""
+    """Links and joints by name, checked; ``order``: links from the root outwards; ``above``: link -> the joint to its parent;
+    ``collisions``: link -> [(element of a shape, pose)]."""
 
-    def __init__(self, robot, notes):
-        self.name = robot.name
+    def __init__(self, robot, collisions, notes):
+        self.name, self.collisions = robot.name, collisions
         self.links = {link.name: link for link in robot.links}
         self.joints = {joint.name: joint for joint in robot.joints}
         self.above = {}
@@ -256,9 +165,7 @@ class Tree:
         if limit.lower is None and limit.upper is None:
             notes.add("limits without lower and upper are taken for none", repr(joint.name))
         elif (limit.lower or 0.0) > (limit.upper or 0.0):
-            raise ValueError(
-                f"limits of joint {joint.name!r} must be in order, lower <= upper, not {limit.lower or 0.0:g} and {limit.upper or 0.0:g}"
-            )
+            notes.add("limits with lower above upper are taken for none, as Bullet does", repr(joint.name), loss=True)
 
     def has_coordinate(self, name):
         return self.joints[name].type in (*HINGES, *SLIDES)
@@ -268,7 +175,8 @@ class Tree:
         joint = self.joints[name]
         if joint.type not in ("revolute", "prismatic") or joint.limit is None or (joint.limit.lower, joint.limit.upper) == (None, None):
             return None
-        return joint.limit.lower or 0.0, joint.limit.upper or 0.0  # URDF: 0 where one is not given
+        lower, upper = joint.limit.lower or 0.0, joint.limit.upper or 0.0  # URDF: 0 where one is not given
+        return (lower, upper) if lower <= upper else None
 
     def mimicked(self, name):
         """The joint that a joint mimics in the end, by way of others, with factor and offset: q = factor q_other + offset."""
@@ -335,7 +243,7 @@ def _link_poses(tree, values, root):
 # --- bodies
 def _plan_bodies(plan, tree, poses, base, merge_fixed, shapes, repair, notes):
     """Parts of the plan; returns the number of each link's part."""
-    inertias = {name: _link_inertia(link) for name, link in tree.links.items()}
+    inertias = {name: _link_inertia(link, repair) for name, link in tree.links.items()}
     members, part_of = [], {}
     for link in tree.order:
         joint = tree.above.get(link)
@@ -348,6 +256,9 @@ def _plan_bodies(plan, tree, poses, base, merge_fixed, shapes, repair, notes):
     for links in members:
         fixed = base == "fixed" and links[0] == tree.order[0]
         plan.parts.append(_part(tree, links, poses, inertias, fixed, shapes, repair, notes))
+    for number, part in enumerate(plan.parts[:]):
+        plan.parts[number], planes = _apart_from_planes(part)
+        plan.parts += planes
     return part_of
 
 
@@ -355,30 +266,58 @@ def _part(tree, links, poses, inertias, fixed, shapes, repair, notes):
     """The body of links that are joined rigidly, in the frame of the first."""
     first = links[0]
     seen = {link: inverse(poses[first]) @ poses[link] for link in links}
-    items = [(shape, seen[link] @ pose) for link in links for shape, pose in shapes.of(tree.links[link])]
+    items = [(shape, seen[link] @ pose) for link in links for shape, pose in shapes.of(link, tree.collisions[link])]
     if not items:
         notes.add("links without a collision shape are spheres that touch nothing", repr(first))
     inertia, moments = None, None
     if not fixed:
+        if any(shape.KIND == PLANE for shape, _ in items):
+            raise ValueError(f"link {first!r} must be fixed to the world, since it has a <plane>, but it moves")
         inertia = sum_of([inertias[link].seen_from(seen[link]) for link in links if inertias[link] is not None])
         if inertia is None:
             raise ValueError(f"link {first!r} must have a mass above 0 kg, since it moves, but has none (nor have links fixed to it)")
-        moments = possible_moments(principal(inertia.tensor)[0], f"link {first!r}", repair, notes)
+        moments = principal(inertia.tensor)[0]
+        if repair and not moments.mean() > 1e-9 * np.abs(moments).max():
+            inertia = inertia._replace(tensor=_tensor_by_shape(inertia.mass, items, first, notes))
+            moments = principal(inertia.tensor)[0]
+        moments = possible_moments(moments, f"link {first!r}", repair, notes)
     if len(links) > 1:
         notes.add("links on fixed joints are one body with their parent", *map(repr, links[1:]))
     return Part(first, poses[first], items, inertia, seen, moments=moments)
 
 
-def _link_inertia(link):
+def _apart_from_planes(part):
+    """The part without planes, which can share a body with nothing else, and a fixed part for each of them."""
+    planes, others = ([item for item in part.items if (item[0].KIND == PLANE) == wanted] for wanted in (True, False))
+    if not planes or len(part.items) == 1:
+        return part, []
+    kept = others or [planes.pop(0)]
+    return part._replace(items=kept), [Part(part.name, part.pose, [item], None, {}) for item in planes]
+
+
+def _tensor_by_shape(mass, items, name, notes):
+    """The tensor of inertia, kg m2, of shapes that fill with a mass, about their own centre."""
+    if not items:
+        notes.add("moments of inertia that are not above 0 were replaced by those of a ball of water of that mass", f"link {name!r}")
+        return 0.4 * mass * (0.75 * mass / (math.pi * WATER)) ** (2 / 3) * np.eye(3)
+    notes.add("moments of inertia that are not above 0 were replaced by those of the collision shapes", f"link {name!r}")
+    whole = Compound([(shape, pose[:3, 3], quaternion_of(pose)) for shape, pose in items]).mass
+    turn = pose_of(whole.centre, whole.axes)[:3, :3]
+    return mass * turn @ np.diag(whole.moments) @ turn.T
+
+
+def _link_inertia(link, repair):
     """In the link's frame; None without a mass."""
     given = link.inertial
     if given is None or given.mass is None or given.mass == 0.0:
         return None
     checks.number(f"mass of link {link.name!r}", given.mass, above=0.0)
-    if given.inertia is None:
-        raise ValueError(f"link {link.name!r} must have an <inertia> with its mass of {given.mass:g} kg, but has none")
+    if given.inertia is None and not repair:
+        advice = "repair_inertia=True takes that of its shapes"
+        raise ValueError(f"link {link.name!r} must have an <inertia> with its mass of {given.mass:g} kg, but has none; {advice}")
+    tensor = np.zeros((3, 3)) if given.inertia is None else given.inertia
     pose = np.eye(4) if given.origin is None else given.origin
-    return Inertia(given.mass, np.zeros(3), given.inertia).seen_from(pose)
+    return Inertia(given.mass, np.zeros(3), tensor).seen_from(pose)
 
 
 class _Shapes:
@@ -390,25 +329,27 @@ class _Shapes:
         self.folders += map(str, pathlib.PurePath(os.path.abspath(path)).parents)
         self.meshes, self.made = meshes, {}
 
-    def of(self, link):
+    def of(self, link, collisions):
         """[(shape, pose in the link's frame)]"""
-        shapes = []
-        for collision in link.collisions:
-            with naming(f"link {link.name!r}"):
-                shapes.append((self._shape(collision.geometry), np.eye(4) if collision.origin is None else collision.origin))
-        return shapes
+        with naming(f"link {link!r}"):
+            return [(self._shape(element), pose) for element, pose in collisions]
 
-    def _shape(self, geometry):
-        if geometry.box is not None:
-            return Box(0.5 * np.asarray(geometry.box.size))
-        if geometry.sphere is not None:
-            return Sphere(geometry.sphere.radius)
-        if geometry.cylinder is not None:
-            return Cylinder(geometry.cylinder.radius, 0.5 * geometry.cylinder.length)
-        scale = np.ones(3) if geometry.mesh.scale is None else np.broadcast_to(np.asarray(geometry.mesh.scale, float), 3)
-        key = geometry.mesh.filename, tuple(scale)
+    def _shape(self, element):
+        sizes = [numbers_of(element, key) for key in ("size", "normal") if element.get(key)]
+        if element.tag == "box":
+            return Box(0.5 * sizes[0])
+        if element.tag == "plane":
+            return Plane(sizes[0])
+        if element.tag == "mesh":
+            return self._mesh_once(element)
+        radius, half_length = (factor * float(element.get(key, 0.0)) for key, factor in (("radius", 1.0), ("length", 0.5)))
+        return Sphere(radius) if element.tag == "sphere" else {"cylinder": Cylinder, "capsule": Capsule}[element.tag](radius, half_length)
+
+    def _mesh_once(self, element):
+        scale = np.ones(3) if element.get("scale") is None else np.broadcast_to(numbers_of(element, "scale"), 3)
+        key = element.get("filename"), tuple(scale)
         if key not in self.made:
-            self.made[key] = self._mesh(geometry.mesh.filename, scale)
+            self.made[key] = self._mesh(*key)
         return self.made[key]
 
     def _mesh(self, filename, scale):
@@ -454,11 +395,11 @@ def _plan_joints(plan, tree, poses, values, part_of, motors, notes):
             notes.add("floating joints hold nothing: their links are free", repr(joint.name))
             continue
         options = {"point": poses[link][:3, 3], "axis": poses[link][:3, :3] @ joint.axis}
-        kind = {"fixed": Fixed, "planar": Planar, "prismatic": Prismatic}.get(joint.type, Revolute)
+        kind = {"fixed": Fixed, "planar": Planar, "prismatic": Prismatic, "spherical": Spherical}.get(joint.type, Revolute)
         if tree.has_coordinate(joint.name):
             options.update(_drive(tree, joint, values[joint.name], motors.get(joint.name), notes))
-        elif joint.type == "planar":
-            _note_planar(joint, notes)
+        elif joint.type != "fixed":
+            _note_undriven(joint, notes)
         numbers[joint.name] = len(plan.joints)
         plan.joints.append(PlannedJoint((joint.name,), kind, *ends, options))
     return numbers
@@ -489,11 +430,14 @@ def _limited(motor, joint, notes):
     return replace(motor, limit=effort)
 
 
-def _note_planar(joint, notes):
+def _note_undriven(joint, notes):
+    """What a planar or spherical joint has in the file, but not here."""
+    if joint.type == "spherical":
+        notes.add("spherical joints, which not all readers of URDF know, are taken as Bullet does", repr(joint.name))
     lost = [name for name in ("damping", "friction") if float(getattr(joint.dynamics, name, None) or 0.0)]
     lost += ["limits"] * (joint.limit is not None)
     if lost:
-        notes.add(f"{', '.join(lost)} of planar joints cannot be had", repr(joint.name), loss=True)
+        notes.add(f"{', '.join(lost)} of {joint.type} joints cannot be had", repr(joint.name), loss=True)
 
 
 def _plan_mimics(plan, tree, numbers, notes):
@@ -502,8 +446,8 @@ def _plan_mimics(plan, tree, numbers, notes):
         if joint.mimic is None or name not in numbers:
             continue
         leader, factor, _ = tree.mimicked(name)
-        if leader not in numbers or factor == 0.0:
-            notes.add("mimic of a joint that does not move, or with multiplier 0, is left out", repr(name), loss=True)
+        if leader not in numbers or factor == 0.0 or not (tree.has_coordinate(leader) and tree.has_coordinate(name)):
+            notes.add("mimic of or by a joint without a coordinate, or with multiplier 0, is left out", repr(name), loss=True)
             continue
         first, second = (tree.joints[one].type in HINGES for one in (leader, name))
         if first and second:

@@ -20,6 +20,7 @@ import h5py
 import numpy as np
 
 from gravel import shapes
+from gravel.cell import Cell, Deformation
 from gravel.io.contact_results import ContactsGroup
 from gravel.io.sound import DAMAGE, all_rows, rows_of, stored
 from gravel.io.triangles import kind_of, surface_of
@@ -166,6 +167,7 @@ class ResultWriter:
             self._grow(own, name, (3,), "f8")
         self._grow(own, "plane_count", (), "i8")  # of each frame
         self._grow(own, "gravity", (3,), "f8")  # m/s2, of each frame
+        self._grow(own, "cell", (len(cell_numbers(None)),), "f8")  # of each frame, where space is periodic
         self._grow(own, "frame_dt", (), "f8")  # s, length of the step before each frame
         self._grow(own, "contact_lag", (), "f8")  # s, of each frame: its contacts were found so long before it
         self.contacts = ContactsGroup(own) if contacts else None
@@ -270,6 +272,8 @@ class ResultWriter:
         own, simulation = self.file["gravel"], self.simulation
         self._append(own, "gravity", simulation.gravity)
         self._append(own, "frame_dt", [simulation.dt])
+        if simulation.cell is not None:
+            self._append(own, "cell", [cell_numbers(simulation.cell)])
         self._append(own, "contact_lag", [simulation.contact_lag])
 
     def _write_joints(self, frame):
@@ -305,6 +309,26 @@ class ResultWriter:
 
     def __exit__(self, *_):
         self.close()
+
+
+# --- the periodic cell, as numbers
+def cell_numbers(cell):
+    """(13,) low and high corner (0 and 0 along axes that are open), tilt, the axes of its shear, rates of its lengths, shear rate."""
+    if cell is None:
+        return np.zeros(13)
+    low, high = (np.where(cell.periodic, corner, 0.0) for corner in (cell.low, cell.high))
+    direction, gradient = cell.to_values()["axes"]
+    return np.array([*low, *high, cell.tilt, direction, gradient, *cell.rate, cell.shear_rate])
+
+
+def cell_of(numbers):
+    """The cell of ``cell_numbers``, as it was in its frame and goes on at its rates."""
+    low, high, (tilt, direction, gradient), rate, shear_rate = np.split(numbers[:12], 4) + [float(numbers[12])]
+    axes = ["xyz"[int(axis)] for axis in (direction, gradient)]
+    law = Deformation(strain_rate=rate, shear_rate=shear_rate, direction=axes[0], gradient=axes[1])
+    cell = Cell([(a, b) if a < b else None for a, b in zip(low, high)], law)
+    cell.tilt = float(tilt)
+    return cell
 
 
 # --- reading
@@ -378,6 +402,7 @@ def frame_in(file, frame):
         "position": position,
         **data,
         **{name: rows_of(own, name, planes, (3,), "f8") for name in ("plane_position", "plane_normal")},
+        "cell": cell_of(rows_of(own, "cell", slice(frame, frame + 1), (13,), "f8")[0]) if len(stored(own, "cell")) else None,
         "gravity": rows_of(own, "gravity", slice(frame, frame + 1), (3,), "f8")[0],
         **{name: float(rows_of(own, name, slice(frame, frame + 1), (), "f8")[0]) for name in ("frame_dt", "contact_lag")},
         "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},

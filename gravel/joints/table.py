@@ -11,18 +11,30 @@ from gravel.joints.rows import JointState
 
 @dataclass(frozen=True)
 class JointTable:
-    """The joints after the last step, one row each. A coordinate that a joint does not have is NaN."""
+    """The joints after the last step, one row each. A coordinate that a joint does not have is NaN.
 
-    slide: np.ndarray  # (n,) m along the axis; the length of Distance and Spring
-    slide_speed: np.ndarray  # (n,) m/s
-    angle: np.ndarray  # (n,) rad, full turns counted
-    angle_speed: np.ndarray  # (n,) rad/s
-    force: np.ndarray  # (n, 3) N on body b, world frame, mean over the step; without the motor's
-    torque: np.ndarray  # (n, 3) N m on body b about the joint's point, world frame
-    motor_force: np.ndarray  # (n,) N, effort of a motor on a slide; what a RackPinion does to its slide
-    motor_torque: np.ndarray  # (n,) N m, effort of a motor on an angle; what a Gear does to its second joint
-    violation: np.ndarray  # (n,) m, largest error of what the joint holds (angles times the bodies' radius of gyration)
-    broken: np.ndarray  # (n,) bool
+    - ``slide`` (n,) m along the axis; the length of Distance and Spring
+    - ``slide_speed`` (n,) m/s
+    - ``angle`` (n,) rad, full turns counted
+    - ``angle_speed`` (n,) rad/s
+    - ``force`` (n, 3) N on body b, world frame, mean over the step; without the motor's
+    - ``torque`` (n, 3) N m on body b about the joint's point, world frame, mean over the step
+    - ``motor_force`` (n,) N, effort of a motor on a slide; what a RackPinion does to its slide
+    - ``motor_torque`` (n,) N m, effort of a motor on an angle; what a Gear does to its second joint
+    - ``violation`` (n,) m, the largest error of what the joint holds (angles times the bodies' radius of gyration)
+    - ``broken`` (n,): True for joints that broke or were released
+    """
+
+    slide: np.ndarray
+    slide_speed: np.ndarray
+    angle: np.ndarray
+    angle_speed: np.ndarray
+    force: np.ndarray
+    torque: np.ndarray
+    motor_force: np.ndarray
+    motor_torque: np.ndarray
+    violation: np.ndarray
+    broken: np.ndarray
 
     def __len__(self) -> int:
         return len(self.slide)

@@ -64,9 +64,9 @@ def _smeared(snapshot, values, points, width, kernel):
         raise ValueError(f"points must have shape (..., 3), not {shape}")
     places = snapshot.wrapped(checks.array("points", np.reshape(points, (-1, 3)), (None, 3)))
     reach = CUT * width if kernel == "gaussian" else width
-    rows, centres = _images(snapshot, places, reach)
     sums = np.zeros((len(places), values.shape[1]))
-    if len(centres):
+    if len(places):
+        rows, centres = snapshot.images(places.min(axis=0), places.max(axis=0), np.full(len(snapshot), reach))
         tree = cKDTree(centres)
         for first in range(0, len(places), POINTS):
             some = places[first : first + POINTS]
@@ -75,23 +75,6 @@ def _smeared(snapshot, values, points, width, kernel):
             for k, column in enumerate(values.T):
                 sums[first : first + len(some), k] = np.bincount(near["i"], weight * column[rows[near["j"]]], len(some))
     return sums.reshape(*shape[:-1], values.shape[1])
-
-
-def _images(snapshot, places, reach):
-    """Rows and centres of the bodies near the points, with their periodic images."""
-    centres, rows = snapshot.wrapped(snapshot.positions), np.arange(len(snapshot))
-    if not len(places):
-        return rows[:0], centres[:0]
-    low, high = places.min(axis=0) - reach, places.max(axis=0) + reach
-    for axis in np.flatnonzero(np.isfinite(snapshot.cell.lengths)) if snapshot.cell is not None else ():
-        length = snapshot.cell.lengths[axis]
-        round_ = range(-math.ceil(reach / length) - 1, math.ceil(reach / length) + 2)
-        shifts = np.array([k * length for k in round_])[:, None, None] * np.eye(3)[axis]
-        centres, rows = (centres + shifts).reshape(-1, 3), np.tile(rows, len(round_))
-        near = (centres[:, axis] >= low[axis]) & (centres[:, axis] <= high[axis])
-        centres, rows = centres[near], rows[near]
-    near = ((centres >= low) & (centres <= high)).all(axis=1)
-    return rows[near], centres[near]
 
 
 def _gaussian(distance, width):

@@ -62,21 +62,10 @@ def _whole(where, centres, radii):
 
 
 def _images(snapshot, where):
-    """Rows and centres of all bodies, and of their periodic images that may reach into the region."""
-    centres, rows = snapshot.wrapped(snapshot.positions), np.arange(len(snapshot))
-    if snapshot.cell is None:
-        return rows, centres
-    if where.box is None:  # its points are wrapped instead
-        return rows, centres
-    for axis in np.flatnonzero(np.isfinite(snapshot.cell.lengths)):
-        found = [(rows, centres)]
-        reach = snapshot.radii[rows]
-        for shift in (-snapshot.cell.lengths[axis], snapshot.cell.lengths[axis]):
-            place = centres[:, axis] + shift
-            near = (place + reach > where.box[0, axis]) & (place - reach < where.box[1, axis])
-            found.append((rows[near], centres[near] + shift * np.eye(3)[axis]))
-        rows, centres = (np.concatenate(parts) for parts in zip(*found))
-    return rows, centres
+    """Rows and centres of all bodies that may reach into the region; of those in a periodic cell also their images."""
+    if where.box is None:  # where space is periodic, points in bodies are brought back into the cell instead
+        return np.arange(len(snapshot)), snapshot.wrapped(snapshot.positions)
+    return snapshot.images(*where.box, snapshot.radii)
 
 
 @lru_cache

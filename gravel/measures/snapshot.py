@@ -1,5 +1,7 @@
 """What measures look at: the bodies that can move, at one time, of a simulation or of a frame of a result, in one form."""
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,6 +57,31 @@ class Snapshot:
         """Vectors between two points, the shortest of all images where space is periodic."""
         return vectors if self.cell is None else self.cell.separation(vectors)
 
+    def arms(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors from centres to points of contact, in the cell as it was when contacts were found."""
+        if self.cell is None:
+            return vectors
+        before = self.cell.copy()
+        before.advance(-self.contact_lag)
+        return before.separation(vectors)
+
+    def images(self, low: np.ndarray, high: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and centres of the bodies that come within ``reach`` (n,) m of a box, with their periodic images."""
+        centres, rows = self.wrapped(self.positions), np.arange(len(self))
+        found = []
+        for windings in self._windings(reach.max(initial=0.0)):
+            shifted = centres if self.cell is None else centres + self.cell.shifts(np.array([windings]))
+            near = ((shifted + reach[:, None] >= low) & (shifted - reach[:, None] <= high)).all(axis=1)
+            found.append((rows[near], shifted[near]))
+        return np.concatenate([rows for rows, _ in found]), np.concatenate([places for _, places in found])
+
+    def _windings(self, reach):
+        """How many cells away along each axis an image may lie that comes within reach of a place in the cell, or of one beside it."""
+        if self.cell is None:
+            return [(0, 0, 0)]
+        most = [math.ceil(reach / length) + 1 if math.isfinite(length) else 0 for length in self.cell.lengths]
+        return itertools.product(*(range(-k, k + 1) for k in most))
+
     def wrapped(self, points: np.ndarray) -> np.ndarray:
         """Points in the cell, where space is periodic."""
         return points if self.cell is None else self.cell.wrap(points)
@@ -91,7 +118,7 @@ def _of_simulation(sim):
         extents=rows["extent"][:, :3],
         geometry=rows["geometry"],
         gravity=np.array(sim.gravity, float),
-        cell=getattr(sim, "cell", None),
+        cell=sim.cell,
         dt=sim.dt,
         contact_lag=sim.contact_lag,
         table_of=lambda: sim.contacts,

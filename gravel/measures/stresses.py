@@ -37,7 +37,7 @@ def contact_moments(snapshot: Snapshot) -> np.ndarray:
         rows = snapshot.rows(ids)
         here = rows >= 0
         force = sign * table.impulse[here] / snapshot.dt
-        arm = snapshot.separations(table.point[here] - centres[rows[here]])
+        arm = snapshot.arms(table.point[here] - centres[rows[here]])
         np.add.at(moments, rows[here], -force[:, :, None] * arm[:, None, :])
     return moments
 

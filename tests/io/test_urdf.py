@@ -437,7 +437,6 @@ REFUSED = {
     "negative mass": (link("a") + link("b", inertial(-1.0)) + HINGE, {}, ("mass of link 'b'", "greater than 0", "-1")),
     "inertia": (link("a") + link("b", inertial(moments=(1, 1, 5, 0, 0, 0))) + HINGE, {}, ("link 'b'", "1, 1, 5", "sum of the others")),
     "no inertia": (link("a") + link("b", '<inertial><mass value="1"/></inertial>') + HINGE, {}, ("link 'b'", "<inertia>")),
-    "limits": (TWO + joint("hinge", "revolute", "a", "b", limit(1, -2)), {}, ("joint 'hinge'", "lower <= upper", "1 and -2")),
     "joint name": (TWO + HINGE, {"joint_positions": {"hinges": 1.0}}, ("joint_positions", "'hinges'", "did you mean 'hinge'")),
     "motor name": (TWO + HINGE, {"motors": {"hnge": gv.SpeedMotor(1.0)}}, ("motors", "'hnge'", "did you mean 'hinge'")),
     "start": (

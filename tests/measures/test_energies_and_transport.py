@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from test_bad_input import refuse
-from test_stress_and_structure import Cell
 
 import gravel as gv
+from gravel.cell import Cell
 from gravel.measures.snapshot import snapshot_of
 
 G = 9.81
@@ -117,7 +117,7 @@ def test_bodies_that_are_removed_or_added_do_not_flow():
 def test_mass_goes_round_a_periodic_cell():
     """1 kg passes x = 0.9 three times as it goes round a cell of 1 m, and does not count when it is wrapped."""
     sim, _, _ = rain(1)
-    cell, flow = Cell((1, 1, 1)), gv.measures.MassFlow((0.9, 0.5, 0.5), (1, 0, 0))
+    cell, flow = Cell(((0, 1), (0, 1), (0, 1))), gv.measures.MassFlow((0.9, 0.5, 0.5), (1, 0, 0))
     steps = gv.measures.MeanSquareDisplacement
     place = lambda x: dataclasses.replace(snapshot_of(sim), cell=cell, masses=np.ones(1), positions=cell.wrap(np.array([[x, 0.5, 0.5]])))  # noqa: E731
     flow(place(0.0))

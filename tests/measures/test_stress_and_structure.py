@@ -7,6 +7,7 @@ import pytest
 from test_bad_input import refuse
 
 import gravel as gv
+from gravel.cell import Cell
 from gravel.measures.snapshot import snapshot_of
 
 G, R = 9.81, 0.1
@@ -133,21 +134,6 @@ def test_a_frame_of_a_result_has_the_same_stress(tmp_path):
         assert gv.measures.force_distribution(frame, 3).mean == pytest.approx(gv.measures.force_distribution(sim, 3).mean, rel=1e-5)
 
 
-class Cell:
-    """A periodic box from 0 to the lengths, inf: open."""
-
-    def __init__(self, lengths):
-        self.lengths = np.array(lengths, float)
-        self.closed = np.where(np.isfinite(self.lengths), self.lengths, 1.0)
-        self.volume = float(np.prod(self.lengths))
-
-    def separation(self, d):
-        return d - np.where(np.isfinite(self.lengths), self.closed * np.round(d / self.closed), 0.0)
-
-    def wrap(self, x):
-        return x - np.where(np.isfinite(self.lengths), self.closed * np.floor(x / self.closed), 0.0)
-
-
 def test_stress_across_a_periodic_boundary():
     """Two balls that touch through the side of the cell, or in its middle, have the same stress, in the volume of the cell."""
     scene = gv.Scene(gravity=(0, 0, 0))
@@ -156,7 +142,7 @@ def test_stress_across_a_periodic_boundary():
         scene.set_force(body, (7.0 * sign, 0, 0))
     sim = gv.Simulation(scene, 1e-3, **SHARP)
     sim.step()
-    plain, cell, shift = snapshot_of(sim), Cell((1, 1, 2)), (0.55, 0, 0)
+    plain, cell, shift = snapshot_of(sim), Cell(((0, 1), (0, 1), (0, 2))), (0.55, 0, 0)
     want = np.diag([7.0 * 2 * R / cell.volume, 0, 0])
     moved, table = plain.positions + shift, plain.contacts
     for positions in (moved, cell.wrap(moved)):
@@ -167,6 +153,44 @@ def test_stress_across_a_periodic_boundary():
         assert gv.measures.packing_fraction(across) == pytest.approx(2 * 4 / 3 * np.pi * R**3 / 2.0)
         edge = ((0, 0, 0), (0.05, 1, 2))  # the ball around x = 0.95 reaches into it through the side of the cell, by a cap of 0.05
         assert gv.measures.packing_fraction(across, edge) * 0.1 == pytest.approx(np.pi * 0.05**2 * (R - 0.05 / 3), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def sheared(tmp_path_factory):
+    """A dense periodic bed under shear and compression, and the file of its last steps."""
+    rng = np.random.default_rng(5)
+    scene = gv.Scene((0, 0, 0), ((0, 1), (0, 1), (-0.5, 0.5)), gv.Deformation(strain_rate=(-0.4, -0.2, 0), shear_rate=1.5))
+    places = np.stack(np.meshgrid(*[np.arange(6) / 6 + 1 / 12] * 3), axis=-1).reshape(-1, 3) - (0, 0, 0.5)
+    scene.add_bodies(gv.Sphere(0.08), places + rng.uniform(-3e-3, 3e-3, places.shape), velocities=1.5 * places[:, [2, 1, 0]] * (1, 0, 0))
+    sim = gv.Simulation(scene, 2e-3, gv.GaussSeidel(iterations=300, tolerance=1e-5), precision="double")
+    sim.run(0.3)
+    path = tmp_path_factory.mktemp("sheared") / "r.vtkhdf"
+    sim.run(0.31, path, every=0.01, contacts=True)
+    return sim, path
+
+
+def test_stress_of_a_sheared_cell_is_the_virial_of_the_engine(sheared):
+    """Which the engine sums up from its own arms, at bodies and their images, while it steps."""
+    sim, path = sheared
+    total = sim.engine.virial() / sim.dt / sim.cell.volume
+    have = gv.measures.stress(sim, kinetic=False)
+    assert sim.cell.tilt != 0 and np.trace(total) > 100
+    assert np.allclose(have, total, atol=1e-4 * np.trace(total))
+    with gv.open_result(path) as result:
+        frame = result[-1]
+        assert np.allclose(frame.cell.lengths, sim.cell.lengths) and frame.cell.tilt == sim.cell.tilt
+        assert np.allclose(gv.measures.stress(frame, kinetic=False), have, atol=1e-4 * np.trace(total))
+
+
+def test_packing_of_a_sheared_cell(sheared):
+    """The whole cell, and boxes that cut it up: with a tilt, images at the border are shifted along it."""
+    sim, _ = sheared
+    low, high, volume = sim.cell.low, sim.cell.high, sim.movable.sum() * 4 / 3 * np.pi * 0.08**3
+    assert gv.measures.packing_fraction(sim) == pytest.approx(volume / sim.cell.volume, rel=1e-12)
+    assert gv.measures.packing_fraction(sim, (low, high)) == pytest.approx(volume / sim.cell.volume, rel=1e-12)
+    cuts = [np.linspace(a, b, 3) for a, b in zip(low, high)]
+    parts = [[np.array([cuts[k][i[k] + e] for k in range(3)]) for e in (0, 1)] for i in np.ndindex(2, 2, 2)]
+    assert np.mean([gv.measures.packing_fraction(sim, tuple(part)) for part in parts]) == pytest.approx(volume / sim.cell.volume, rel=1e-12)
 
 
 # --- structure

@@ -1,12 +1,13 @@
 """Detection: the stages from bodies to contacts in their order, and the arrays between them.
 
 In: the engine's rows where the step looks, and its rules. Out: ``contacts`` between bodies that are numbered by their place in
-``arranged``, tile by tile.
+``arranged``, tile by tile. In periodic space some of these are images (``images``): ``touching`` are the same contacts with the bodies
+themselves in their stead, and ``row`` tells whose rows they have; else these are ``contacts`` and ``order``.
 """
 
 import numpy as np
 
-from gravel.cpu.collide import bounds, brute, bvh, exclude, grid, jobs, narrow, sap
+from gravel.cpu.collide import bounds, brute, bvh, exclude, grid, images, jobs, narrow, sap
 from gravel.cpu.collide.traits import traits_of
 from gravel.cpu.solve import match
 from gravel.cpu.threads import Workers
@@ -24,7 +25,7 @@ class Detector:
         self.buffers, self.broad_phase = buffers, broad_phase
         self.workers = Workers()
         self.cells = grid.make_cells()
-        self.members = self.contacts = None
+        self.members = self.contacts = self.seen = None
         self.pair_capacity = 0
         self.many = 8  # contacts allowed for of a shape with a mesh
         self.job_capacity = 512
@@ -41,8 +42,11 @@ class Detector:
             self.phase = suits if self.broad_phase == "auto" else self.broad_phase
 
     # --- the stages
-    def find_bounds(self, bodies, rules, balls):
-        """``balls``: nothing but balls can move, and no joint acts beside their middle."""
+    def find_bounds(self, bodies, rules, balls, seen=None, lattice=None):
+        """``balls``: nothing but balls can move, and no joint acts beside their middle. ``seen``: what is seen of the bodies in periodic
+        space, and by which lattice."""
+        self.real_bodies, self.seen, self.lattice = len(bodies.tag), seen, lattice
+        bodies = bodies if seen is None else seen.bodies
         n = len(bodies.tag)
         self.bodies, self.rules, self.balls = bodies, rules, balls
         chunks = -(-n // bounds.CHUNK)
@@ -69,12 +73,20 @@ class Detector:
         rules = self.rules
         rest = rules.half, rules.margin, rules.step, self.reach, self.balls, self.arranged
         bounds.arrange(self.order, keys, self.bodies, jointed, *rest)
+        self.row = self.order
+        if self.seen is not None:
+            names = "place_of", "row", "home"
+            place_of, self.row, self.home = (array(name, n, dtype="i4") for name in names)
+            images.find_homes(self.order, self.seen.source, place_of, self.row, self.home)
 
     def list_pairs(self, fits=None):
         """Fill ``pairs``. ``fits(pairs, room)``, where given, may say that so many are too many: then this returns False."""
         self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
         while True:
             most = self._look_for_pairs(self.pair_capacity)
+            if self.seen is not None and most <= self.pair_capacity:
+                rest = self.real_bodies, self.arranged, self.lattice, self.tile_size, self.pairs
+                most = images.fold_pairs(self.pair_capacity, *rest)
             enough = most <= self.pair_capacity
             capacity = self.pair_capacity if enough else most + most // 4
             if fits is not None and not fits(int(self.pairs.count.sum()), capacity * len(self.pairs.count)):
@@ -100,7 +112,7 @@ class Detector:
     def exclude_pairs(self, excluded):
         """Take out the pairs that may not touch, where there are any."""
         if excluded is not None:
-            exclude.exclude_pairs(self.pair_capacity, self.order, excluded, self.pairs)
+            exclude.exclude_pairs(self.pair_capacity, self.row, excluded, self.pairs)
 
     def find_contacts(self):
         self.contacts = None  # what the last step has found is not needed any more
@@ -108,12 +120,18 @@ class Detector:
             self.contacts, self.contact_room, self.contact_total, self.penetration = self._contacts_with_room(0), 0, 0, 0.0
             for numbers in (self.contacts.start, self.contacts.count, self.contacts.first, self.contacts.number):
                 numbers[:] = 0
+            self.touching = self.contacts
             return
         if self.family.name == "any":
             self._find_by_jobs()
         else:
             self._find_by_family()
         self.contact_total, self.penetration = match.summarise(self.contacts.start, self.contacts.count, self.contacts.gap)
+        self.touching = self.contacts
+        if self.seen is not None:
+            a, b = (self.buffers.array(name, len(self.contacts.a), dtype="i4") for name in ("touching_a", "touching_b"))
+            images.fold_contacts(self.contacts, self.home, a, b)
+            self.touching = self.contacts._replace(a=a, b=b)
 
     def _find_by_family(self):
         """In one pass: the family's table holds all pairs."""

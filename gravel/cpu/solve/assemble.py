@@ -4,9 +4,10 @@ In: contacts with slots, arranged bodies, what pairs of materials do at a contac
 (``gravel.cpu.solve.blocks``).
 
 The bias of a contact is b = (gap / h) n for a gap (it may close, no further), and for a penetration the share of it that
-the step may take back, at most at ``recovery_speed``. Immovable bodies that turn add the velocity of their surface. Bodies that lie
-within several others (``count_deep``) share that speed among them: pushed by each at full speed, a hundred in one place would fly
-apart at a hundred times as much.
+the step may take back, at most at ``recovery_speed``. Immovable bodies that turn add the velocity of their surface, and so do surfaces
+that move by themselves (``carry``, empty where none does). ``contacts`` has images of bodies where space repeats itself, ``touching`` the
+bodies themselves. Bodies that lie within several others (``count_deep``) share that speed among them: pushed by each at full speed, a
+hundred in one place would fly apart at a hundred times as much.
 """
 
 import math
@@ -161,7 +162,9 @@ def make_assemble_tile(wide):
 
     @njit(**INNER)
     @named("any" if wide else "balls")
-    def assemble_tile(tile, contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, deep, blocks, unknowns):
+    def assemble_tile(
+        tile, contacts, touching, slot, arranged, inertia, contact_values, impulse, torque, carry, scalars, margin, deep, blocks, unknowns
+    ):
         rows, body_a, body_b, rolling_arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
         block_impulse, block_torque = unknowns.impulse, unknowns.torque
         rolling = rolling_arms.size > 0
@@ -181,16 +184,20 @@ def make_assemble_tile(wide):
             bx, by, bz = ax + reach[a, 0] - reach[b, 0], ay + reach[a, 1] - reach[b, 1], az + reach[a, 2] - reach[b, 2]
             i, j = tag[a, MATERIAL], tag[b, MATERIAL]
             friction, cohesion = contact_values[i, j, FRICTION_COLUMN], contact_values[i, j, COHESION_COLUMN]
-            body_a[slot[c]], body_b[slot[c]] = a, b
+            body_a[slot[c]], body_b[slot[c]] = touching.a[c], touching.b[c]
             rows[k + NX], rows[k + NY], rows[k + NZ] = nx, ny, nz
             rows[k + FRICTION] = friction
             near = margin_of(margin, a, b, reach, extent, tag)
             if gaps[c] > 0.0:
                 bias = gaps[c] / scalars.step if gaps[c] > RESTING * near else 0.0
             else:
-                most = scalars.recovery_speed if deep.size == 0 else scalars.recovery_speed / max(deep[a], deep[b], 1)
+                most = scalars.recovery_speed
+                if deep.size > 0:
+                    most /= max(deep[touching.a[c]], deep[touching.b[c]], 1)
                 bias = max(scalars.recovery * gaps[c] / scalars.step, -most)
             sx, sy, sz = bias * nx, bias * ny, bias * nz
+            if carry.size > 0:
+                sx, sy, sz = sx + carry[c, 0], sy + carry[c, 1], sz + carry[c, 2]
             rows[k + COHESION] = cohesion * scalars.step if gaps[c] <= TOUCHING * near else 0.0
             rows[k + MASS_A], rows[k + MASS_B] = mass[a, 0], mass[b, 0]
             if wide and block >= blocks.ball_start[-1]:
@@ -238,20 +245,52 @@ any_tile = make_assemble_tile(True)
 
 
 @Kernel
-def assemble_balls(contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, deep, blocks, unknowns):
+def assemble_balls(
+    contacts, touching, slot, arranged, inertia, contact_values, impulse, torque, carry, scalars, margin, deep, blocks, unknowns
+):
     """Fill the blocks' rows and the starting impulses, where every movable body is a ball."""
     clear_hubs(blocks, unknowns, arranged.order.size)
     for tile in prange(contacts.count.size):
         ball_tile(
-            np.int64(tile), contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, deep, blocks, unknowns
+            np.int64(tile),
+            contacts,
+            touching,
+            slot,
+            arranged,
+            inertia,
+            contact_values,
+            impulse,
+            torque,
+            carry,
+            scalars,
+            margin,
+            deep,
+            blocks,
+            unknowns,
         )
 
 
 @Kernel
-def assemble_any(contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, deep, blocks, unknowns):
+def assemble_any(
+    contacts, touching, slot, arranged, inertia, contact_values, impulse, torque, carry, scalars, margin, deep, blocks, unknowns
+):
     """The same for bodies of any shape."""
     clear_hubs(blocks, unknowns, arranged.order.size)
     for tile in prange(contacts.count.size):
         any_tile(
-            np.int64(tile), contacts, slot, arranged, inertia, contact_values, impulse, torque, scalars, margin, deep, blocks, unknowns
+            np.int64(tile),
+            contacts,
+            touching,
+            slot,
+            arranged,
+            inertia,
+            contact_values,
+            impulse,
+            torque,
+            carry,
+            scalars,
+            margin,
+            deep,
+            blocks,
+            unknowns,
         )

@@ -50,16 +50,18 @@ def add_impulse(velocity, body, mass, inertia, spin, rx, ry, rz, px, py, pz):
 
 
 @njit(**INNER)
-def normal_velocity(c, contacts, arranged):
+def normal_velocity(c, contacts, touching, arranged, carry):
     """(u, u . n, arms) of contact c: velocity of b relative to a at the contact, and where that is."""
     a, b = contacts.a[c], contacts.b[c]
     velocity, reach = arranged.velocity, arranged.reach
     ax, ay, az = contacts.arm[c, 0], contacts.arm[c, 1], contacts.arm[c, 2]
     bx, by, bz = ax + reach[a, 0] - reach[b, 0], ay + reach[a, 1] - reach[b, 1], az + reach[a, 2] - reach[b, 2]
-    v = velocity
+    v, a, b = velocity, touching.a[c], touching.b[c]
     ux = v[b, 0] - v[a, 0] + (v[b, 5] * bz - v[b, 6] * by) - (v[a, 5] * az - v[a, 6] * ay)
     uy = v[b, 1] - v[a, 1] + (v[b, 6] * bx - v[b, 4] * bz) - (v[a, 6] * ax - v[a, 4] * az)
     uz = v[b, 2] - v[a, 2] + (v[b, 4] * by - v[b, 5] * bx) - (v[a, 4] * ay - v[a, 5] * ax)
+    if carry.size > 0:
+        ux, uy, uz = ux + carry[c, 0], uy + carry[c, 1], uz + carry[c, 2]
     un = ux * contacts.normal[c, 0] + uy * contacts.normal[c, 1] + uz * contacts.normal[c, 2]
     return ux, uy, uz, un, ax, ay, az, bx, by, bz
 
@@ -80,9 +82,9 @@ def responses(c, contacts, arranged, inertia, arms):
 
 
 @njit(**INNER)
-def push(c, contacts, arranged, inertia, arms, px, py, pz, blow):
+def push(c, touching, arranged, inertia, arms, px, py, pz, blow):
     """Impulse p on b and -p on a at contact c."""
-    a, b, mass = contacts.a[c], contacts.b[c], arranged.mass
+    a, b, mass = touching.a[c], touching.b[c], arranged.mass
     ax, ay, az, bx, by, bz = arms
     add_impulse(arranged.velocity, a, mass[a, 0], inertia, mass[a, 1], ax, ay, az, -px, -py, -pz)
     add_impulse(arranged.velocity, b, mass[b, 0], inertia, mass[b, 1], bx, by, bz, px, py, pz)
@@ -99,7 +101,9 @@ def moment_of_touch(gap, un, pull, lead):
 
 
 @njit(**INNER)
-def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction, times, gravity, threshold, blow, target, load):
+def bounce_pair(
+    first, last, contacts, touching, arranged, inertia, carry, restitution, friction, times, gravity, threshold, blow, target, load
+):
     """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble. Returns the moment of the
     blow, s from the start of the step, or -1 where there is none."""
     step, lead = times
@@ -107,7 +111,7 @@ def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction,
     a, b = contacts.a[first], contacts.b[first]
     weight = min(arranged.tag[b, MOVES], 1) - min(arranged.tag[a, MOVES], 1)  # both fall: no relative acceleration
     for c in range(first, last):
-        un = normal_velocity(c, contacts, arranged)[3]
+        un = normal_velocity(c, contacts, touching, arranged, carry)[3]
         n = contacts.normal[c]
         pull = weight * (gravity[0] * n[0] + gravity[1] * n[1] + gravity[2] * n[2])
         closing = un < -threshold and contacts.gap[c] + step * (un + step * min(pull, 0.0)) <= 0.0
@@ -122,7 +126,7 @@ def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction,
         for c in range(first, last):
             if load[c - first] < 0.0:
                 continue
-            _, _, _, un, ax, ay, az, bx, by, bz = normal_velocity(c, contacts, arranged)
+            _, _, _, un, ax, ay, az, bx, by, bz = normal_velocity(c, contacts, touching, arranged, carry)
             arms = ax, ay, az, bx, by, bz
             rn, _ = responses(c, contacts, arranged, inertia, arms)
             p = max(load[c - first] + (target[c - first] - un) / rn, 0.0) - load[c - first]
@@ -130,7 +134,7 @@ def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction,
             change = max(change, abs(p) * rn)
             push(
                 c,
-                contacts,
+                touching,
                 arranged,
                 inertia,
                 arms,
@@ -143,13 +147,13 @@ def bounce_pair(first, last, contacts, arranged, inertia, restitution, friction,
             break
     for c in range(first, last):
         if load[c - first] > 0.0 and friction > 0.0:
-            ux, uy, uz, un, ax, ay, az, bx, by, bz = normal_velocity(c, contacts, arranged)
+            ux, uy, uz, un, ax, ay, az, bx, by, bz = normal_velocity(c, contacts, touching, arranged, carry)
             arms = ax, ay, az, bx, by, bz
             _, rt = responses(c, contacts, arranged, inertia, arms)
             tx, ty, tz = ux - un * contacts.normal[c, 0], uy - un * contacts.normal[c, 1], uz - un * contacts.normal[c, 2]
             slip = math.sqrt(tx * tx + ty * ty + tz * tz)
             pt = -min(slip / rt, friction * load[c - first]) / max(slip, 1e-30)
-            push(c, contacts, arranged, inertia, arms, pt * tx, pt * ty, pt * tz, blow)
+            push(c, touching, arranged, inertia, arms, pt * tx, pt * ty, pt * tz, blow)
     return moment
 
 
@@ -190,12 +194,13 @@ def correct_way(a, b, late, arranged, partners, old, shift):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def bounce(contacts, arranged, inertia, contact_values, times, gravity, threshold, blow, shift):
-    """Let colliding pairs bounce; ``blow`` (c, 3) := the impulses of that on b; ``shift`` (n, 3) := what the way of each body differs
+def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, gravity, threshold, blow, shift):
+    """Let colliding pairs bounce (``touching``: the contacts with bodies instead of images, ``carry``: what their surfaces move at by
+    themselves, or empty); ``blow`` (c, 3) := the impulses of that on b; ``shift`` (n, 3) := what the way of each body differs
     from that at its new velocity. ``times``: the step, and how much later than its start the contacts are seen. Returns the number of
     collisions."""
     partners, old = np.zeros(arranged.order.size, np.int32), np.zeros((2, 3))
-    count_partners(contacts, partners)
+    count_partners(touching, partners)
     shift[:] = 0.0
     collisions, n = 0, arranged.order.size
     touched = np.ones(n, np.bool_)
@@ -208,8 +213,8 @@ def bounce(contacts, arranged, inertia, contact_values, times, gravity, threshol
         for tile in range(contacts.count.size):
             c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
             while c < end:
-                a, b, first = contacts.a[c], contacts.b[c], c
-                while c < end and contacts.a[c] == a and contacts.b[c] == b and c - first < 64:
+                a, b, first = touching.a[c], touching.b[c], c
+                while c < end and touching.a[c] == a and touching.b[c] == b and c - first < 64:
                     c += 1
                 if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
                     continue
@@ -220,10 +225,26 @@ def bounce(contacts, arranged, inertia, contact_values, times, gravity, threshol
                 for k in range(3):
                     old[0, k], old[1, k] = arranged.velocity[a, k], arranged.velocity[b, k]
                 moment = bounce_pair(
-                    first, c, contacts, arranged, inertia, restitution, friction, times, gravity, threshold, blow, target, load
+                    first,
+                    c,
+                    contacts,
+                    touching,
+                    arranged,
+                    inertia,
+                    carry,
+                    restitution,
+                    friction,
+                    times,
+                    gravity,
+                    threshold,
+                    blow,
+                    target,
+                    load,
                 )
                 if moment >= 0.0:
-                    correct_way(a, b, times[1] - moment, arranged, partners, old, shift)
+                    # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
+                    if carry.size == 0 or min(arranged.tag[a, MOVES], arranged.tag[b, MOVES]) == 0:
+                        correct_way(a, b, times[1] - moment, arranged, partners, old, shift)
                     touched_now[a] = touched_now[a] or arranged.tag[a, MOVES] > 0
                     touched_now[b] = touched_now[b] or arranged.tag[b, MOVES] > 0
                     collisions += 1

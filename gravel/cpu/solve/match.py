@@ -77,8 +77,9 @@ def remember_tile(tile, tile_size, contacts, order, identity, blocks_impulse, bl
             if blocks_torque.size > 0:
                 torque[c, k] = blocks_torque[at + k * width]
     for i in range(tile * tile_size, min((tile + 1) * tile_size, order.size)):
-        memory.first[order[i]] = contacts.first[i]
-        memory.number[order[i]] = contacts.number[i]
+        if order[i] < memory.first.size:  # no image: those find nothing
+            memory.first[order[i]] = contacts.first[i]
+            memory.number[order[i]] = contacts.number[i]
 
 
 @Kernel

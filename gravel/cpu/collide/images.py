@@ -1,0 +1,348 @@
+"""Periodic space: bodies near a border of the cell are seen on its other side, too.
+
+In: the bodies where the step looks, and the lattice by which the cell repeats itself. Out: ``Seen``, the same bodies folded into the cell,
+followed by images of those that may touch something across a border. Every later stage of detection takes images for bodies like any
+other, so all shapes and broad phases know periodic space. Two bodies that touch across a border are found twice, each with the other's
+image; ``fold_pairs`` keeps the one in which the lower id is the body itself, and hands it to that body's tile.
+
+Bodies that forces cannot move and that are large against the cell (floors, walls, terrain), and planes, have no images and touch none:
+they stand where they are, and act on the bodies as folded into the cell. Others must be small against the cell, so that no two bodies can
+touch in two ways.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.collide.bounds import CHUNK, MOVES, BodyArrays, slack_of
+from gravel.cpu.threads import INNER, Kernel
+from gravel.state import MOVABLE, SHAPE, STATUS
+
+CELLS = 4.0  # times its reach that the cell must be long for a body
+
+
+class Seen(NamedTuple):
+    """What detection sees of a periodic scene."""
+
+    bodies: BodyArrays  # n bodies, then m images
+    source: np.ndarray  # (n + m,) row of the body that each is, or is an image of
+    drift: np.ndarray  # (n + m, 3) m/s: what its copy of the cell moves at, against the cell itself
+
+
+@njit(**INNER)
+def windings_of(place, lattice, k):
+    """k (3,) := how many cells a place lies from the cell itself; ``place`` := the same place within the cell."""
+    first = lattice.gradient
+    for turn in range(3):
+        axis = (first + turn) % 3
+        k[axis] = 0
+        if lattice.length[axis] < math.inf:
+            k[axis] = np.int64(math.floor((place[axis] - lattice.low[axis]) / lattice.length[axis]))
+            shift(place, lattice, axis, -k[axis])
+            if place[axis] >= lattice.low[axis] + lattice.length[axis]:  # rounded up
+                k[axis] += 1
+                shift(place, lattice, axis, -1)
+
+
+@njit(**INNER)
+def shift(place, lattice, axis, k):
+    """Move a place by k cells along an axis."""
+    if k != 0:  # axes that do not repeat have no length
+        place[axis] += k * lattice.length[axis]
+        if axis == lattice.gradient:
+            place[lattice.direction] += k * lattice.tilt
+
+
+@njit(**INNER)
+def drift_of(lattice, k, axis):
+    """Velocity of a copy of the cell that is k (3,) cells away, along an axis."""
+    drift = k[axis] * lattice.rate[axis]
+    return drift + k[lattice.gradient] * lattice.tilt_rate if axis == lattice.direction else drift
+
+
+@njit(**INNER)
+def shortest(lattice):
+    return min(lattice.length[0], lattice.length[1], lattice.length[2])
+
+
+@njit(**INNER)
+def reach_of(i, velocity, extent, tag, margin, step):
+    return extent[i, 3] + slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS], tag[i, SHAPE])
+
+
+@njit(**INNER)
+def is_whole(reach, movable, lattice):
+    """Whether a body stands where it is, without images."""
+    return reach == math.inf or (not movable and CELLS * reach > shortest(lattice))
+
+
+@njit(**INNER)
+def largest_of_chunk(chunk, bodies, lattice, margin, step, largest):
+    """largest[chunk] := (largest reach of what has images, and the row of the largest body that can move and its reach)."""
+    velocity, extent, tag = bodies.velocity, bodies.extent, bodies.tag
+    most, worst, row = 0.0, 0.0, -1.0
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):
+        reach, movable = reach_of(i, velocity, extent, tag, margin, step), tag[i, STATUS] == MOVABLE
+        if not is_whole(reach, movable, lattice):
+            most = max(most, reach)
+            if movable and reach > worst:
+                worst, row = reach, float(i)
+    largest[chunk, 0], largest[chunk, 1], largest[chunk, 2] = most, worst, row
+
+
+@Kernel
+def find_largest(bodies, lattice, margin, step, largest):
+    for chunk in prange(largest.shape[0]):
+        largest_of_chunk(np.int64(chunk), bodies, lattice, margin, step, largest)
+
+
+@njit(**INNER)
+def images_of(i, at, place, home, k, near, lattice, seen):
+    """Images of body i, whose folded place is ``home``, from row ``at`` on; returns the next row. ``near``: how far from the cell images
+    count. Rows beyond the end are only counted."""
+    bodies, source, drift = seen.bodies, seen.source, seen.drift
+    room, first = source.size, lattice.gradient
+    spans = np.empty(3, np.int64)
+    own0, own1, own2 = k[0], k[1], k[2]
+    for axis in range(3):
+        spans[axis] = 1 if lattice.length[axis] < math.inf else 0
+    second, third = (first + 1) % 3, (first + 2) % 3
+    for u in range(-spans[first], spans[first] + 1):
+        for axis in range(3):
+            place[axis] = home[axis]
+        shift(place, lattice, first, u)
+        base, d = 0, lattice.direction
+        if u != 0 and lattice.length[d] < math.inf:  # shear has moved the layer: back into the cell
+            base = -np.int64(math.floor((place[d] - lattice.low[d]) / lattice.length[d]))
+            shift(place, lattice, d, base)
+        if not is_near(place, first, near, lattice):
+            continue
+        for v in range(-spans[second], spans[second] + 1):
+            shift(place, lattice, second, v)
+            if is_near(place, second, near, lattice):
+                for w in range(-spans[third], spans[third] + 1):
+                    shift(place, lattice, third, w)
+                    if (u != 0 or v != 0 or w != 0) and is_near(place, third, near, lattice):
+                        if at < room:
+                            k[0], k[1], k[2] = own0, own1, own2
+                            k[first] += u
+                            k[second] += v
+                            k[third] += w
+                            k[d] += base
+                            write_seen(i, at, place, k, lattice, bodies, source, drift)
+                        at += 1
+                    shift(place, lattice, third, -w)
+            shift(place, lattice, second, -v)
+    k[0], k[1], k[2] = own0, own1, own2
+    return at
+
+
+@njit(**INNER)
+def is_near(place, axis, near, lattice):
+    low, length = lattice.low[axis], lattice.length[axis]
+    return not (length < math.inf) or (place[axis] >= low - near and place[axis] <= low + length + near)
+
+
+@njit(**INNER)
+def write_seen(i, at, place, k, lattice, bodies, source, drift):
+    """Row ``at`` of what is seen := body i, at a place that lies k cells from its own."""
+    for axis in range(3):
+        bodies.position[at, axis] = place[axis]
+        drift[at, axis] = drift_of(lattice, k, axis)
+    source[at] = i
+    if at != i:
+        for axis in range(3):
+            bodies.velocity[at, axis] = bodies.velocity[i, axis] + drift[at, axis]
+            bodies.velocity[at, 4 + axis] = bodies.velocity[i, 4 + axis]
+        for column in range(4):
+            bodies.quaternion[at, column] = bodies.quaternion[i, column]
+            bodies.inverse_mass[at, column] = bodies.inverse_mass[i, column]
+            bodies.extent[at, column] = bodies.extent[i, column]
+            bodies.tag[at, column] = bodies.tag[i, column]
+        bodies.id[at] = bodies.id[i]
+        bodies.geometry[at] = bodies.geometry[i]
+
+
+@njit(**INNER)
+def look_at_chunk(chunk, at, bodies, lattice, margin, step, most, seen):
+    """Bodies of a chunk folded into the cell, and their images from row ``at`` on; returns the next row."""
+    place, home, k = np.empty(3), np.empty(3), np.zeros(3, np.int64)
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, bodies.tag.shape[0])):
+        for axis in range(3):
+            home[axis] = bodies.position[i, axis]
+        reach = reach_of(i, bodies.velocity, bodies.extent, bodies.tag, margin, step)
+        k[0] = k[1] = k[2] = 0
+        whole = is_whole(reach, bodies.tag[i, STATUS] == MOVABLE, lattice)
+        if not whole:
+            windings_of(home, lattice, k)
+            for axis in range(3):
+                k[axis] = -k[axis]
+        if i < seen.source.size:
+            write_seen(i, i, home, k, lattice, seen.bodies, seen.source, seen.drift)
+        if not whole:
+            at = images_of(i, at, place, home, k, reach + most, lattice, seen)
+    return at
+
+
+@Kernel
+def count_images(bodies, lattice, margin, step, most, nothing, count):
+    """count (chunks + 1,) := images of the bodies before each chunk, and of all. ``nothing``: a ``Seen`` without rows."""
+    chunks = count.size - 1
+    for chunk in prange(chunks):
+        count[chunk + 1] = look_at_chunk(np.int64(chunk), np.int64(0), bodies, lattice, margin, step, most, nothing)
+    count[0] = 0
+    for chunk in range(chunks):
+        count[chunk + 1] += count[chunk]
+
+
+@Kernel
+def fill_seen(bodies, lattice, margin, step, most, count, seen):
+    """``seen``, whose first rows are copies of the bodies already, gets places, drifts and images."""
+    n = bodies.tag.shape[0]
+    for chunk in prange(count.size - 1):
+        look_at_chunk(np.int64(chunk), n + count[chunk], bodies, lattice, margin, step, most, seen)
+
+
+@njit(**INNER)
+def is_kept(real, image, arranged, lattice):
+    """Whether a pair of a body and an image is the one of two that counts, and counts at all."""
+    whole = not arranged.tag[real, MOVES] and CELLS * arranged.reach[real, 3] > shortest(lattice)
+    return not whole and arranged.id[real] < arranged.id[image]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def take_out_images(capacity, bodies, arranged, lattice, pairs, found):
+    """Pairs keep what needs no image; ``found`` := those with one that count, as real * 2^32 + image. Returns how many these are, even
+    those that have no room; the pairs are changed only if all have."""
+    order, total = arranged.order, 0
+    for write in range(2):
+        at = 0
+        if write and total > found.size:
+            break
+        for tile in range(pairs.count.size):
+            first, kept = tile * capacity, 0
+            for p in range(first, first + pairs.count[tile]):
+                a, b = np.int64(pairs.a[p]), np.int64(pairs.b[p])
+                image_a, image_b = order[a] >= bodies, order[b] >= bodies
+                if not image_a and not image_b:
+                    if write:
+                        pairs.a[first + kept], pairs.b[first + kept] = a, b
+                    kept += 1
+                elif not (image_a and image_b):
+                    real, image = (b, a) if image_a else (a, b)
+                    if is_kept(real, image, arranged, lattice):
+                        if write:
+                            found[at] = real << 32 | image
+                        at += 1
+            if write:
+                pairs.count[tile] = kept
+        total = at
+    return total
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def most_after(found, tile_size, pairs):
+    """The most pairs that a tile will have with what was found (sorted)."""
+    more = np.zeros(pairs.count.size, np.int64)
+    for k in range(found.size):
+        more[(found[k] >> 32) // tile_size] += 1
+    most = 0
+    for tile in range(more.size):
+        most = max(most, more[tile] + pairs.count[tile])
+    return most
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def put_back(found, tile_size, capacity, pairs):
+    """Each pair that was found (sorted) goes to the tile of its body, behind what that body has already."""
+    last = found.size
+    while last > 0:
+        tile = (found[last - 1] >> 32) // tile_size
+        first = last
+        while first > 0 and (found[first - 1] >> 32) // tile_size == tile:
+            first -= 1
+        own, to, k = tile * capacity + pairs.count[tile] - 1, tile * capacity + pairs.count[tile] + (last - first) - 1, last - 1
+        pairs.count[tile] += last - first
+        while k >= first:  # from the back, so that nothing is overwritten
+            if own >= tile * capacity and pairs.a[own] > found[k] >> 32:
+                pairs.a[to], pairs.b[to] = pairs.a[own], pairs.b[own]
+                own -= 1
+            else:
+                pairs.a[to], pairs.b[to] = found[k] >> 32, found[k] & 0xFFFFFFFF
+                k -= 1
+            to -= 1
+        last = first
+
+
+def fold_pairs(capacity, bodies, arranged, lattice, tile_size, pairs):
+    """Pairs without doubles across borders, the body itself first; returns the most that a tile has (with too little room for them, only
+    that). ``bodies``: how many rows are bodies."""
+    found = np.empty(max(64, bodies // 4), np.int64)
+    total = take_out_images(capacity, bodies, arranged, lattice, pairs, found)
+    if total > len(found):
+        found = np.empty(total, np.int64)
+        take_out_images(capacity, bodies, arranged, lattice, pairs, found)
+    found = np.sort(found[:total])
+    most = most_after(found, tile_size, pairs)
+    if most <= capacity:
+        put_back(found, tile_size, capacity, pairs)
+    return most
+
+
+@njit(**INNER)
+def home_of_chunk(chunk, order, source, place_of, home):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
+        home[i] = place_of[source[order[i]]]
+
+
+@Kernel
+def find_homes(order, source, place_of, row, home):
+    """row (n + m,) := row of the body that each arranged one is or is an image of; home := the place of that body."""
+    for i in range(order.size):
+        place_of[order[i]] = i
+        row[i] = source[order[i]]
+    for chunk in prange((order.size + CHUNK - 1) // CHUNK):
+        home_of_chunk(np.int64(chunk), order, source, place_of, home)
+
+
+@njit(**INNER)
+def fold_tile(tile, contacts, home, a, b):
+    for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+        a[c], b[c] = home[contacts.a[c]], home[contacts.b[c]]
+
+
+@Kernel
+def fold_contacts(contacts, home, a, b):
+    """a, b := the bodies of the contacts themselves, instead of images."""
+    for tile in prange(contacts.count.size):
+        fold_tile(np.int64(tile), contacts, home, a, b)
+
+
+@njit(**INNER)
+def wrap_chunk(chunk, position, velocity, winding, tag, free, lattice):
+    place, k = np.empty(3), np.zeros(3, np.int64)
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):
+        if tag[i, STATUS] != MOVABLE or (free.size > 0 and not free[i]):
+            continue
+        inside = True
+        for axis in range(3):
+            inside &= not (position[i, axis] < lattice.low[axis] or position[i, axis] >= lattice.low[axis] + lattice.length[axis])
+        if inside:
+            continue
+        for axis in range(3):
+            place[axis] = position[i, axis]
+        windings_of(place, lattice, k)
+        for axis in range(3):
+            position[i, axis] = place[axis]
+            winding[i, axis] += k[axis]
+            velocity[i, axis] -= drift_of(lattice, k, axis)
+
+
+@Kernel
+def wrap(position, velocity, winding, tag, free, lattice):
+    """Bodies that have left the cell come in on its other side, with the velocity they have there; ``winding`` counts. Bodies with joints
+    are not ``free`` (empty: all are): a machine stays together."""
+    for chunk in prange((tag.shape[0] + CHUNK - 1) // CHUNK):
+        wrap_chunk(np.int64(chunk), position, velocity, winding, tag, free, lattice)
