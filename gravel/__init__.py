@@ -4,6 +4,7 @@
 >>> scene = gv.Scene(gravity=(0, 0, -9.81))
 """
 
+from gravel import measures
 from gravel.batches import contact_batches, count_contacts
 from gravel.cell import Cell, Deformation
 from gravel.contacts import ContactTable
@@ -11,6 +12,7 @@ from gravel.detection import find_contacts
 from gravel.errors import SimulationError, SweepError
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
+from gravel.io.result import Frame, Result, open_result
 from gravel.io.robots import Robot
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
@@ -78,6 +80,7 @@ __all__ = [
     "Ellipsoid",
     "Fixed",
     "ForceMotor",
+    "Frame",
     "GaussSeidel",
     "Gear",
     "HeightField",
@@ -101,6 +104,7 @@ __all__ = [
     "Pourer",
     "Prismatic",
     "RackPinion",
+    "Result",
     "Revolute",
     "RevoluteSpherical",
     "RevoluteTranslational",
@@ -131,6 +135,8 @@ __all__ = [
     "load_fclib",
     "load_mjcf",
     "load_urdf",
+    "measures",
+    "open_result",
     "pack",
     "pour",
     "sweep",

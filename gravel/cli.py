@@ -65,6 +65,7 @@ def list_scenes():
 @click.option("--seed", type=int, help="Of the random places and sizes (default: 0).")
 @click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf); a run that is resumed goes on with its own.")
 @click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
+@click.option("--contacts", is_flag=True, help="Write the contacts and their forces to the result file, with every frame.")
 @click.option("--checkpoint", help="Checkpoint file, written at the end and every --checkpoint-every seconds.")
 @click.option("--checkpoint-every", type=float, help="Simulated seconds between two checkpoints.")
 @click.option(
@@ -87,6 +88,7 @@ def run(
     seed,
     output,
     every,
+    contacts,
     checkpoint,
     checkpoint_every,
     resume,
@@ -123,7 +125,7 @@ def run(
     if changes:
         click.echo(f"changed at {simulation.time:g} s: {', '.join(changes)}")
     until = setup.time if duration is None else duration
-    report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every)
+    report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every, contacts)
     finish(scene, simulation, setup, report, output, picture, until)
 
 
@@ -252,12 +254,23 @@ def picture(result, output, frame, colour):
 @click.argument("result")
 @click.option("--output", "-o", help="PNG file (default: RESULT with -plot.png or -joints.png).")
 @click.option("--joints", is_flag=True, help="Plot the joints: positions, reactions, motors' efforts.")
-def plot(result, output, joints):
-    """Plot energy, contacts, residual and penetration of a RESULT file over time, or its joints."""
+@click.option("--measure", help="Plot a measure of each frame: stress, coordination, fabric, fraction, kinetic-energy, potential-energy.")
+def plot(result, output, joints, measure):
+    """Plot energy, contacts, residual and penetration of a RESULT file over time, its joints, or a measure of its frames; or plot a log of
+    measures (RESULT ends with .csv)."""
     from gravel.view import plot as view
 
-    path, draw = pathlib.Path(result), view.plot_joints if joints else view.plot
-    ending = "-joints.png" if joints else "-plot.png"
+    path = pathlib.Path(result)
+    if joints and measure:
+        raise ValueError("--joints and --measure make two plots: give one of them")
+    if path.suffix.lower() == ".csv":
+        if joints or measure:
+            raise ValueError(f"--joints and --measure go with a result file, but {path} is a log")
+        draw, ending = view.plot_log, "-plot.png"
+    elif measure:
+        draw, ending = (lambda given, to: view.plot_measure(given, measure, to)), f"-{measure}.png"
+    else:
+        draw, ending = (view.plot_joints, "-joints.png") if joints else (view.plot, "-plot.png")
     click.echo(f"wrote {draw(result, output or path.with_name(path.stem + ending))}")
 
 

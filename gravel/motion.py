@@ -27,6 +27,10 @@ class ConstantVelocity:
         turn = from_rotation_vector(self.angular_velocity * time)
         return position + self.velocity * time, multiply(turn, quaternion)
 
+    def after(self, time):
+        """The same motion, started where it has led after a time."""
+        return self
+
 
 @dataclass(frozen=True)
 class Oscillation:
@@ -44,6 +48,47 @@ class Oscillation:
     def pose(self, time, position, quaternion):
         swing = np.sin(2 * np.pi * self.frequency * time + self.phase) - np.sin(self.phase)
         return position + self.amplitude * swing, quaternion
+
+    def after(self, time):
+        """The same motion, started where it has led after a time."""
+        return Oscillation(self.amplitude, self.frequency, self.phase + 2 * np.pi * self.frequency * time)
+
+
+@dataclass(frozen=True)
+class Later:
+    """A function of time that is asked for what it says ``by`` s later: the motion or motor of a run that goes on in another."""
+
+    function: object
+    by: float
+
+    def __call__(self, time):
+        return self.function(time + self.by)
+
+
+@dataclass(frozen=True)
+class LaterPose:
+    """The same for any motion that starts from a pose: it goes on from the one that it had at its own start."""
+
+    motion: object
+    by: float
+    position: object
+    quaternion: object
+
+    def pose(self, time, position, quaternion):
+        return self.motion.pose(time + self.by, self.position, self.quaternion)
+
+    def after(self, time):
+        """The same motion, started where it has led after a time."""
+        return LaterPose(self.motion, self.by + time, self.position, self.quaternion)
+
+
+def continued(motion, time, position, quaternion):
+    """The motion that goes on, from a new start, as this one does from ``time`` s after its start at a pose."""
+    if hasattr(motion, "after"):
+        return motion.after(time)
+    if hasattr(motion, "pose"):
+        return LaterPose(motion, time, position, quaternion)
+    return Later(motion, time)
 
 
 def surface_of(value, name="surface_velocity"):

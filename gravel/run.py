@@ -78,20 +78,25 @@ def run(
     observers: Iterable = (),
     checkpoint: str | os.PathLike | None = None,
     checkpoint_every: float | None = None,
+    contacts: bool = False,
 ) -> RunReport:
     """Step ``simulation`` until the time ``until``, s.
 
-    ``save``: a VTKHDF file (.vtkhdf), a frame every ``every`` s (default: 50 frames). If it holds an earlier part of this very run, frames
-    are appended; those from the present time on, which a run that was killed has written after its last checkpoint, are cut off and
-    written anew. A result of another run is replaced, and a file that is no result of gravel is refused. ``observers``: functions of the
-    simulation, called after each step, or pairs (function, seconds between calls). ``checkpoint``: a file (.h5) that is written at the
-    end and every ``checkpoint_every`` s. Ctrl-C ends the run cleanly: what was written can be read. If a step fails, the last good state
-    is written before the error goes on.
+    ``save``: a VTKHDF file (.vtkhdf), a frame every ``every`` s (default: 50 frames), with the contacts of its step if ``contacts``. If it
+    holds an earlier part of this very run, frames are appended; those from the present time on, which a run that was killed has written
+    after its last checkpoint, are cut off and written anew. A result of another run is replaced, and a file that is no result of gravel is
+    refused. ``observers``: functions of the simulation, called after each step, or pairs (function, seconds between calls).
+    ``checkpoint``: a file (.h5) that is written at the end and every ``checkpoint_every`` s. Ctrl-C ends the run cleanly: what was written
+    can be read. If a step fails, the last good state is written before the error goes on.
     """
     until = checks.number("until", until)
     if until <= simulation.time:
         raise ValueError(f"until must be later than the present time {simulation.time:g} s, not {until:g}")
     every = (until - simulation.time) / 50 if every is None else checks.number("every", every, above=0.0)
+    if not isinstance(contacts, bool):
+        raise TypeError(f"contacts must be True or False, not {contacts!r}")
+    if contacts and save is None:
+        raise ValueError("contacts=True goes with a result file, but save is None")
     calls = [_Periodic(function, seconds, simulation) for function, seconds in map(_observer, observers)]
     writer = None
     if checkpoint is not None:
@@ -102,7 +107,7 @@ def run(
             seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
             calls.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))
     if save is not None:
-        writer = ResultWriter(save, simulation)
+        writer = ResultWriter(save, simulation, contacts)
         calls.append(_Periodic(lambda s: _whole(writer.write_frame), every, simulation))
     tally, first = _Tally(), simulation.steps
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)

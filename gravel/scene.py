@@ -4,7 +4,7 @@ Everything is checked here, before the first number is stored: a refused call le
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +13,14 @@ from gravel import checks, materials, shapes
 from gravel.cell import Cell, Deformation
 from gravel.engine import GROUPS
 from gravel.joints.mechanism import Mechanism
-from gravel.motion import surface_of
+from gravel.motion import Later, continued, surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
 from gravel.shapes.geometry import Geometries
-from gravel.state import ANGULAR, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, Bodies
+from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, Bodies
+
+if TYPE_CHECKING:
+    from gravel.simulation import Simulation
 
 SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHull", "Plane", "Compound", "Clump", "Mesh", "HeightField")
 
@@ -49,6 +52,38 @@ class Scene:
 
     def __len__(self) -> int:
         return self.bodies.count
+
+    @classmethod
+    def from_simulation(cls, simulation: "Simulation") -> "Scene":
+        """The state of a simulation as a start: poses, velocities, materials, groups, joints, forces, the periodic cell, and motions,
+        surfaces and motors that go on from where they are. Time starts at zero.
+
+        Bodies are in the order of their ids, without those that were removed: body ``np.flatnonzero(sim.alive)[k]`` becomes body k.
+        Joints keep their ids, broken ones stay broken. What a step remembers of the last one, contact impulses above all, is not
+        part of a scene; a checkpoint (``Simulation.save``) keeps that too, and all settings."""
+        if not hasattr(simulation, "settle"):
+            raise TypeError(f"simulation must be a Simulation, not {simulation!r}")
+        simulation.settle()
+        scene = cls(simulation.gravity)
+        scene.geometries = Geometries(simulation.geometries)
+        scene.materials = simulation.materials.copy()
+        scene.cell = None if simulation.cell is None else simulation.cell.copy()
+        scene.ignored = simulation.ignored.copy()
+        fields = simulation.views.present(*FIELD)
+        number = {body: k for k, body in enumerate(fields["id"].tolist())}
+        force, torque = fields.pop("force"), fields.pop("torque")
+        fields["tag"][:, MATERIAL] = simulation.material_numbers[fields["id"]]
+        scene.bodies.append({**fields, "id": np.arange(len(number))})
+        for k in np.flatnonzero(force.any(axis=1) | torque.any(axis=1)).tolist():
+            scene.forces[k] = (force[k].copy(), torque[k].copy())
+        for body, motion in simulation.motions.items():
+            position, quaternion, since = simulation.motion_starts[body]
+            scene.motions[number[body]] = continued(motion, simulation.time - since, position, quaternion)
+        for body, surface in simulation.surfaces.items():
+            if body in number:
+                scene.surfaces[number[body]] = Later(surface, simulation.time) if callable(surface) else surface
+        scene.mechanism = simulation.mechanism.renumbered(number, simulation.time)
+        return scene
 
     def add_body(self, shape, position: ArrayLike | None = None, material: materials.Material | None = None, **options) -> int:
         """Add one body and return its id. Options as for ``add_bodies``, in their singular form: ``quaternion``, ``velocity``,

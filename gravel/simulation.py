@@ -15,7 +15,7 @@ import weakref
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
 from gravel.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
 from gravel.shapes import MESH, SPHERE
+from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
 from gravel.solvers import Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, MOVABLE, REMOVED, SHAPE, STATUS, Views
@@ -196,8 +197,8 @@ class Simulation:
             if name == "dt" and self.steps:
                 super().__setattr__("start_time", self.time - self.steps * value)
             super().__setattr__("_rules", None)
-        elif getattr(self, "_made", False) and (name in FOR_LIFE or name not in self.__dict__):
-            refuse_unknown(name, {*dir(type(self)), *self.__dict__} - {n for n in dir(type(self)) if n.startswith("_")})
+        elif getattr(self, "_made", False) and (name in FOR_LIFE or not (name in self.__dict__ or _is_own_method(name))):
+            refuse_unknown(name, {n for n in (*dir(type(self)), *self.__dict__) if not n.startswith("_")})
         super().__setattr__(name, value)
 
     # --- the step
@@ -617,6 +618,47 @@ class Simulation:
         return masses
 
     @property
+    def inertias(self) -> np.ndarray:
+        """(N, 3) kg m2, principal moments about the body's axes, to be read; infinite for bodies that forces cannot turn, zero for
+        those that were removed."""
+        with np.errstate(divide="ignore"):
+            moments = 1.0 / self.views.inverse_mass[:, 1:]
+        moments.flags.writeable = False
+        return moments
+
+    @property
+    def radii(self) -> np.ndarray:
+        """(N,) m, of the ball about the centre of each body that holds it all, to be read; infinite for planes, zero for bodies that were
+        removed."""
+        return self.views.extent[:, 3]
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """(N,) names of the bodies' kinds of shape, "sphere", "box" and so on (``gravel.shapes.described.KIND_NAMES``), to be read; empty
+        for bodies that were removed. ``shape_of`` gives sizes, and ``sim.bodies.extent`` those of all bodies."""
+        tag = self.views.tag
+        names = names_of_kinds(tag[:, SHAPE], tag[:, STATUS] != REMOVED)
+        names.flags.writeable = False
+        return names
+
+    def shape_of(self, body: int) -> Any:
+        """The shape of a body, such as Sphere(0.01), in the frame that its pose places: of a hull, mesh or compound that can move, about
+        its centre of mass and along its principal axes. Ground comes back as a Mesh, spheres that are joined as a Clump."""
+        tag = self.engine.pick("tag", [self._check_present(body)])[0]
+        number = int(self.engine.pick("geometry", [body])[0])
+        return shape_of_body(
+            int(tag[SHAPE]), self.engine.pick("extent", [body])[0, :3], None if number == NONE else self.geometries[number]
+        )
+
+    def _check_present(self, body):
+        """The id of a body that is there."""
+        if checks.count("body", body) >= self.count:
+            raise ValueError(f"body must be an id below {self.count}, not {body}")
+        if self.engine.pick("tag", [body])[0, STATUS] == REMOVED:
+            raise ValueError(f"body must be one that is there, but body {body} was removed")
+        return int(body)
+
+    @property
     def contacts(self) -> ContactTable:
         """The contacts of the last step with their impulses, a ``ContactTable``."""
         if not self.knows_contacts:
@@ -624,6 +666,11 @@ class Simulation:
         if self._known_contacts is not None:
             return self._known_contacts
         return self.engine.contacts() if self._stepped else ContactTable.empty()
+
+    @property
+    def contact_lag(self) -> float:
+        """s: how long before the present time the contacts of the last step were found; points and poses belong together there."""
+        return 0.5 * self.dt if self.midpoint else self.dt
 
     @property
     def knows_contacts(self) -> bool:
@@ -750,6 +797,14 @@ class Simulation:
             raise ValueError(f"body must be one that is there, but {body} is not")
         return self.materials[self._material_of[body]]
 
+    @property
+    def material_numbers(self) -> np.ndarray:
+        """(N,) numbers in ``materials`` of the bodies' materials, to be read; -1 where an id was never used."""
+        numbers = np.full(self.count, -1, np.int32)
+        numbers[: len(self._material_of)] = np.frombuffer(self._material_of, np.int32)
+        numbers.flags.writeable = False
+        return numbers
+
     def _mark_materials(self):
         """The engine is told the row of each body's material in the table of contact values."""
         number = np.frombuffer(self._material_of, np.int32)[self.engine.ids()]
@@ -799,14 +854,9 @@ class Simulation:
 
     def set_motion(self, body: int, motion) -> None:
         """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""
-        checks.count("body", body)
-        if body >= self.count:
-            raise ValueError(f"body must be an id below {self.count}, not {body}")
+        self._check_present(body)
         self.views.take_back()
-        status = self.engine.pick("tag", [body])[0, STATUS]
-        if status == REMOVED:
-            raise ValueError(f"body must be one that is there, but body {body} was removed")
-        if status != IMMOVABLE:
+        if self.engine.pick("tag", [body])[0, STATUS] != IMMOVABLE:
             raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
         if motion is not None and not callable(motion) and not hasattr(motion, "pose"):
             raise TypeError(f"motion must be a function of time or a ready motion, not {motion!r}")
@@ -844,11 +894,12 @@ class Simulation:
         observers: Iterable = (),
         checkpoint: str | os.PathLike | None = None,
         checkpoint_every: float | None = None,
+        contacts: bool = False,
     ) -> "RunReport":
         """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.run``."""
         from gravel.run import run
 
-        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every)
+        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every, contacts)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a checkpoint, from which ``Simulation.load`` continues bit for bit."""
@@ -896,6 +947,11 @@ class Simulation:
 
 def _nobody():
     return None
+
+
+def _is_own_method(name):
+    """Whether this is one of the simulation's inner methods, which a subclass or a test may replace."""
+    return name.startswith("_") and hasattr(Simulation, name)
 
 
 _gate = threading.Lock()  # whoever looks whether anybody is at work, and says that it is now, does so alone

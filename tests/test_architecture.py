@@ -34,7 +34,7 @@ ALLOWED = {
     "motion": {"checks", "rotations"},
     "cell": {"checks", "engine"},
     "shapes": {"checks", "rotations", "shapes"},
-    "joints": {"checks", "errors", "rotations", "state", "joints"},
+    "joints": {"checks", "errors", "motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
     "cpu": ENGINE_ROOM | {"cpu"},
     "gpu": ENGINE_ROOM | {"gpu"},
@@ -50,15 +50,16 @@ ALLOWED = {
     "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "solvers", "run", "io"},
     "sweep": {"checks", "engine", "errors"},
     "run": {"checks", "errors", "interrupts", "io"},
-    "io": PLAIN | {"errors", "contacts", "engine", "scene", "problem", "solvers", "simulation", "io"},
-    "view": {"checks", "rotations", "shapes", "io", "view"},
+    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
+    "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
+    "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
     "scenes": USER | {"scenes"},
     "bench": USER | {"scenes", "bench", "cpu", "cli"},
     "packing": PLAIN | {"engine", "scene", "solvers", "detection", "simulation", "packing"},
     "robot_trial": USER,
-    "cli": USER | {"scenes", "bench", "view", "robot_trial", "__version__"},
+    "cli": USER | {"measures", "scenes", "bench", "view", "robot_trial", "__version__"},
     "__main__": {"cli"},
-    "__init__": USER,
+    "__init__": USER | {"measures"},
 }
 PUBLIC = {"cpu/ahead.py"}  # compiles what a small simulation needs, so it makes one
 

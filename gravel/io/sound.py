@@ -38,6 +38,24 @@ def stored(group, name):
     return data
 
 
+def rows_of(group, name, rows, shape, dtype):
+    """Some rows of an array, if they are there and finite; ``shape``: of one row."""
+    data = stored(group, name)
+    if data.ndim != 1 + len(shape) or data.shape[1:] != shape or data.dtype.kind != np.dtype(dtype).kind:
+        raise ValueError(f"{name} holds {data.dtype} of the shape {data.shape}")
+    if not 0 <= rows.start <= rows.stop <= len(data):
+        raise ValueError(f"{name} has {len(data)} rows, of which {rows.start} to {rows.stop} are asked for")
+    values = data[rows]
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} holds what is not finite")
+    return values
+
+
+def all_rows(group, name, shape, dtype):
+    """All rows of an array, likewise."""
+    return rows_of(group, name, slice(0, len(stored(group, name))), shape, dtype)
+
+
 def arrays_of(group, prefix=""):
     """Name -> array of all data below a group. Only what stands in the file itself: links may lead to any file of the machine."""
     arrays = {}

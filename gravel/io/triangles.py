@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.rotations import conjugate, rotate
+from gravel.rotations import rotate
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, SPHERE
+from gravel.shapes.inside import inside_child
 
 ROUND = (SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE)
 COMPOUND_TRIANGLES = 6000  # a compound's round children get as many sides as keep its surface near this
@@ -122,7 +123,7 @@ def _compound(geometry):
         hidden = np.zeros(len(faces), bool)
         for other in np.flatnonzero(near):
             if other != k:  # children are convex: a triangle whose corners are inside one is inside it
-                hidden |= _inside(geometry, other, corners)[faces].all(axis=1)
+                hidden |= inside_child(geometry, other, corners, 1 - 1e-6)[faces].all(axis=1)
         if hidden.all():
             continue
         used, faces = np.unique(faces[~hidden], return_inverse=True)
@@ -143,26 +144,3 @@ def _child(geometry, k, kind, sides):
         weights, faces = template(int(kind), sides)
         points = weights @ geometry.child_size[k]
     return geometry.child_position[k] + rotate(geometry.child_quaternion[k], points), faces
-
-
-def _inside(geometry, k, points):
-    """Which points are inside child k, by more than rounding."""
-    x, y, z = rotate(conjugate(geometry.child_quaternion[k]), points - geometry.child_position[k]).T
-    a, b, c = geometry.child_size[k]
-    kind, less = geometry.child_kind[k], 1 - 1e-6
-    if kind in (SPHERE, ELLIPSOID):
-        b, c = (a, a) if kind == SPHERE else (b, c)
-        return (x / a) ** 2 + (y / b) ** 2 + (z / c) ** 2 < less
-    if kind == BOX:
-        return (np.abs(x) < a * less) & (np.abs(y) < b * less) & (np.abs(z) < c * less)
-    across = np.hypot(x, y)
-    if kind == CAPSULE:
-        return np.hypot(across, np.maximum(np.abs(z) - b, 0)) < a * less
-    if kind == CYLINDER:
-        return (across < a * less) & (np.abs(z) < b * less)
-    if kind == CONE:
-        return (z > -0.25 * b * less) & (across < a * (0.75 - z / b) * less)
-    part = geometry.parts[geometry.child_geometry[k]]
-    foot = part.vertices[part.face_corners[part.face_start]]
-    depth = np.einsum("fi,fi->f", part.face_normals, foot) * a
-    return (np.stack([x, y, z], axis=1) @ part.face_normals.T < depth * less).all(axis=1)

@@ -1,12 +1,13 @@
 """Results as a VTKHDF time series: one HDF5 file that ParaView, PyVista and h5py open.
 
 Each frame is a cloud of points, one per body that is there and has a size, with point data (id, velocity, radius, shape,
-extent, quaternion, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: the planes of each frame, the
-step reports over time, ``joints`` with a row of ``sim.joints`` for each frame, and ``geometries/<number>``, the surfaces of
-hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of their bodies, which scale them by extent[0]. A
-geometry is written when a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``, and ``run`` is the run that
-the frames are of: one that goes on from a checkpoint goes on with its file. The file is flushed after every frame, so that what was
-written before a stop can be read.
+extent, quaternion, mass, inertia, material, geometry). Beside the group ``VTKHDF`` the file holds ``gravel``: the planes of each
+frame, gravity and how long before the frame its contacts were found, the step reports over time, ``joints`` with a row of
+``sim.joints`` for each frame, ``contact_table`` where it was asked for (``gravel.io.contact_results``), and ``geometries/<number>``,
+the surfaces of hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of their bodies, which scale them by
+extent[0]. A geometry is written when a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``, and ``run``
+is the run that the frames are of: one that goes on from a checkpoint goes on with its file. The file is flushed after every frame, so
+that what was written before a stop can be read. ``gravel.io.result`` reads it all.
 """
 
 import contextlib
@@ -20,7 +21,9 @@ import h5py
 import numpy as np
 
 from gravel import shapes
-from gravel.io.sound import DAMAGE, stored
+from gravel.cell import Cell, Deformation
+from gravel.io.contact_results import ContactsGroup, contact_lengths
+from gravel.io.sound import DAMAGE, all_rows, rows_of, stored
 from gravel.io.triangles import kind_of, surface_of
 from gravel.rotations import rotate
 from gravel.shapes import PLANE
@@ -41,11 +44,13 @@ POINT_DATA = {
     "shape": ((), "i4"),
     "extent": ((3,), "f4"),
     "quaternion": ((4,), "f4"),
+    "mass": ((), "f4"),  # kg; 0 of bodies that forces cannot move
+    "inertia": ((3,), "f4"),  # kg m2, principal moments; 0 likewise
     "material": ((), "i4"),
     "movable": ((), "i4"),  # 0: fixed or with prescribed motion
     "geometry": ((), "i4"),  # number of its surface, or -1
 }
-VERSION = 4
+VERSION = 5
 ENDINGS = (".vtkhdf", ".hdf", ".h5")
 KINDS = ("Vertices", "Lines", "Polygons", "Strips")
 SHAPES = ("SPHERE", "ELLIPSOID", "CAPSULE", "CYLINDER", "CONE", "BOX", "HULL", "COMPOUND", "MESH", "PLANE")
@@ -123,7 +128,8 @@ class Reserve:
 class ResultWriter:
     """Writes frames of a simulation; use it with ``with``."""
 
-    def __init__(self, path, simulation):
+    def __init__(self, path, simulation, contacts=False):
+        """``contacts``: whether each frame gets the contacts of its step."""
         self.path = check_writable(path)
         check_ending("save", path, ENDINGS)
         self.surfaces = {}  # those that are not yet in the file
@@ -137,11 +143,12 @@ class ResultWriter:
         self.reserve = Reserve(self.path)
         try:
             if kept:
-                with _reading(self.path):
+                with reading(self.path):
                     self._cut(kept)
             else:
                 self._lay_out()
             self.root, own = self.file["VTKHDF"], self.file["gravel"]
+            self.contacts = ContactsGroup(own) if contacts else None
             own.attrs["run"] = simulation.run_id
             own.attrs["dt"] = simulation.dt
             own.attrs["solver"] = simulation.solver.describe()
@@ -186,6 +193,10 @@ class ResultWriter:
         for name in ("plane_position", "plane_normal"):
             self._grow(own, name, (3,), "f8")
         self._grow(own, "plane_count", (), "i8")  # of each frame
+        self._grow(own, "gravity", (3,), "f8")  # m/s2, of each frame
+        self._grow(own, "cell", (len(cell_numbers(None)),), "f8")  # of each frame, where space is periodic
+        self._grow(own, "frame_dt", (), "f8")  # s, length of the step before each frame
+        self._grow(own, "contact_lag", (), "f8")  # s, of each frame: its contacts were found so long before it
 
     def _cut(self, frames):
         """Leave so many frames of an earlier part of the run, and the reports up to now; what lies behind them goes, also a frame that
@@ -230,9 +241,12 @@ class ResultWriter:
             yield stored(own, name), steps_taken
         for name in JOINT_FIELDS:  # none before the first joint was made
             yield stored(joints, name), min(frames, len(joints[name]))
-        yield stored(own, "plane_count"), frames
+        for name in ("plane_count", "gravity", "frame_dt", "contact_lag"):
+            yield stored(own, name), frames
+        yield stored(own, "cell"), min(frames, len(own["cell"]))  # none where space is not periodic
         for name in ("plane_position", "plane_normal"):
             yield stored(own, name), planes
+        yield from contact_lengths(own, frames)
 
     def _grow(self, group, name, shape, dtype):
         return group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(16384, *shape))
@@ -276,7 +290,7 @@ class ResultWriter:
     def write_frame(self):
         """The present state becomes one more frame."""
         root, steps = self.root, self.root["Steps"]
-        bodies = self.simulation.views.present("id", "position", "quaternion", "velocity", "extent", "tag", "geometry")
+        bodies = self.simulation.views.present("id", "position", "quaternion", "velocity", "inverse_mass", "extent", "tag", "geometry")
         self.reserve.ask(self._check_room())
         self._write_geometries()
         self._write_planes(bodies)
@@ -284,6 +298,10 @@ class ResultWriter:
         bodies = bodies if shown.all() else {name: values[shown] for name, values in bodies.items()}
         n, before = len(bodies["id"]), len(root["Points"])
         frame = int(steps.attrs["NSteps"])
+        if self.contacts is not None:
+            self.contacts.write(frame, self.simulation, self.reserve)
+        self._write_circumstances()
+        masses = np.divide(1.0, bodies["inverse_mass"], out=np.zeros((n, 4)), where=bodies["inverse_mass"] > 0)
         parts = root["NumberOfPoints"]
         if frame == 0 or int(parts[-1]) != n:  # another number of bodies: a new set of cells, which later frames share
             self.cells_before, self.cells = self.cells_before + self.cells, n
@@ -306,6 +324,8 @@ class ResultWriter:
             "shape": bodies["tag"][:, SHAPE],
             "extent": bodies["extent"][:, :3],
             "quaternion": bodies["quaternion"],
+            "mass": masses[:, 0],
+            "inertia": masses[:, 1:],
             "material": bodies["tag"][:, MATERIAL],
             "movable": bodies["tag"][:, STATUS] == MOVABLE,
             "geometry": bodies["geometry"],
@@ -322,6 +342,15 @@ class ResultWriter:
         self._write_joints(frame)
         steps.attrs["NSteps"] = frame + 1
         self._flush_reports()
+
+    def _write_circumstances(self):
+        """What may change from frame to frame beside the bodies."""
+        own, simulation = self.file["gravel"], self.simulation
+        self._append(own, "gravity", simulation.gravity)
+        self._append(own, "frame_dt", [simulation.dt])
+        if simulation.cell is not None:
+            self._append(own, "cell", [cell_numbers(simulation.cell)])
+        self._append(own, "contact_lag", [simulation.contact_lag])
 
     def _write_joints(self, frame):
         """A row for the frame; joints that come later are NaN in the rows before."""
@@ -358,6 +387,26 @@ class ResultWriter:
         self.close()
 
 
+# --- the periodic cell, as numbers
+def cell_numbers(cell):
+    """(13,) low and high corner (0 and 0 along axes that are open), tilt, the axes of its shear, rates of its lengths, shear rate."""
+    if cell is None:
+        return np.zeros(13)
+    low, high = (np.where(cell.periodic, corner, 0.0) for corner in (cell.low, cell.high))
+    direction, gradient = cell.to_values()["axes"]
+    return np.array([*low, *high, cell.tilt, direction, gradient, *cell.rate, cell.shear_rate])
+
+
+def cell_of(numbers):
+    """The cell of ``cell_numbers``, as it was in its frame and goes on at its rates."""
+    low, high, (tilt, direction, gradient), rate, shear_rate = np.split(numbers[:12], 4) + [float(numbers[12])]
+    axes = ["xyz"[int(axis)] for axis in (direction, gradient)]
+    law = Deformation(strain_rate=rate, shear_rate=shear_rate, direction=axes[0], gradient=axes[1])
+    cell = Cell([(a, b) if a < b else None for a, b in zip(low, high)], law)
+    cell.tilt = float(tilt)
+    return cell
+
+
 # --- reading
 
 
@@ -384,7 +433,7 @@ def _hair(simulation):
 
 
 @contextlib.contextmanager
-def _reading(path):
+def reading(path):
     """What goes wrong inside is the fault of the file."""
     try:
         yield
@@ -402,7 +451,7 @@ def open_result(path):
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{path} is not a result file of gravel: {error}") from None
     try:
-        with _reading(path):
+        with reading(path):
             ours = "VTKHDF" in file and "gravel" in file
             version = int(file["gravel"].attrs.get("version", 1)) if ours else 0
         if not ours:
@@ -421,53 +470,45 @@ def read_frame(path, frame=-1):
     "geometries": number -> {"vertices", "triangles"} of those that bodies of the frame have.
     """
     with open_result(path) as file:
-        with _reading(path):
-            count = int(file["VTKHDF/Steps"].attrs["NSteps"])
+        with reading(path):
+            count = frames_in(file)
         if not -count <= frame < count:
             raise ValueError(f"frame must be from {-count} to {count - 1} for {path}, not {frame}")
-        with _reading(path):
-            return _frame(file, frame % count)
+        with reading(path):
+            return frame_in(file, frame % count)
 
 
-def _frame(file, frame):
+def frames_in(file):
+    """How many frames an open file holds."""
+    return int(file["VTKHDF/Steps"].attrs["NSteps"])
+
+
+def frame_in(file, frame):
+    """A frame of an open file, as ``read_frame`` gives it."""
     root, own = file["VTKHDF"], file["gravel"]
     steps = root["Steps"]
     first, part = (int(stored(steps, name)[frame]) for name in ("PointOffsets", "PartOffsets"))
     bodies = slice(first, first + int(stored(root, "NumberOfPoints")[part]))
-    position = _rows(root, "Points", bodies, (3,), "f4")
-    data = {name: _rows(root["PointData"], name, bodies, shape, dtype) for name, (shape, dtype) in POINT_DATA.items()}
+    position = rows_of(root, "Points", bodies, (3,), "f4")
+    data = {name: rows_of(root["PointData"], name, bodies, shape, dtype) for name, (shape, dtype) in POINT_DATA.items()}
     if len(position) and not (data["shape"].min() >= 0 and data["shape"].max() < len(SHAPES) and data["geometry"].min() >= NONE):
         raise ValueError("shape or geometry of a body is a number that there is not")
-    counts = _rows(own, "plane_count", slice(0, frame + 1), (), "i8")
+    counts = rows_of(own, "plane_count", slice(0, frame + 1), (), "i8")
     planes = slice(int(counts[:-1].sum()), int(counts.sum()))
     return {
-        "time": float(_rows(steps, "Values", slice(frame, frame + 1), (), "f8")[0]),
+        "time": float(rows_of(steps, "Values", slice(frame, frame + 1), (), "f8")[0]),
         "position": position,
         **data,
-        **{name: _rows(own, name, planes, (3,), "f8") for name in ("plane_position", "plane_normal")},
+        **{name: rows_of(own, name, planes, (3,), "f8") for name in ("plane_position", "plane_normal")},
+        "cell": cell_of(rows_of(own, "cell", slice(frame, frame + 1), (13,), "f8")[0]) if len(stored(own, "cell")) else None,
+        "gravity": rows_of(own, "gravity", slice(frame, frame + 1), (3,), "f8")[0],
+        **{name: float(rows_of(own, name, slice(frame, frame + 1), (), "f8")[0]) for name in ("frame_dt", "contact_lag")},
         "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},
     }
 
 
-def _rows(group, name, rows, shape, dtype):
-    """Some rows of an array, if they are there and finite; ``shape``: of one row."""
-    data = stored(group, name)
-    if data.ndim != 1 + len(shape) or data.shape[1:] != shape or data.dtype.kind != np.dtype(dtype).kind:
-        raise ValueError(f"{name} holds {data.dtype} of the shape {data.shape}")
-    if not 0 <= rows.start <= rows.stop <= len(data):
-        raise ValueError(f"{name} has {len(data)} rows, of which {rows.start} to {rows.stop} are asked for")
-    values = data[rows]
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} holds what is not finite")
-    return values
-
-
-def _all_rows(group, name, shape, dtype):
-    return _rows(group, name, slice(0, len(stored(group, name))), shape, dtype)
-
-
 def _surface(group):
-    vertices, triangles = _all_rows(group, "vertices", (3,), "f4"), _all_rows(group, "triangles", (3,), "i4")
+    vertices, triangles = all_rows(group, "vertices", (3,), "f4"), all_rows(group, "triangles", (3,), "i4")
     if len(triangles) and not (triangles.min() >= 0 and triangles.max() < len(vertices)):
         raise ValueError("triangles go beyond their vertices")
     return {"vertices": vertices, "triangles": triangles}
@@ -475,11 +516,16 @@ def _surface(group):
 
 def read_joints(path):
     """The joints' table of all frames: arrays (frames, joints) or (frames, joints, 3) by name, with ``time`` and ``names``."""
-    with open_result(path) as file, _reading(path):
-        group, time = file["gravel/joints"], _all_rows(file["VTKHDF/Steps"], "Values", (), "f8")
-        names = list(group.attrs.get("names", []))
-        size = (len(time), len(names)) if names else (0, 0)
-        return {"time": time, "names": names, **{name: _joint_field(group, name, size) for name in JOINT_FIELDS}}
+    with open_result(path) as file, reading(path):
+        return joints_in(file)
+
+
+def joints_in(file):
+    """The joints of an open file, as ``read_joints`` gives them."""
+    group, time = file["gravel/joints"], all_rows(file["VTKHDF/Steps"], "Values", (), "f8")
+    names = list(group.attrs.get("names", []))
+    size = (len(time), len(names)) if names else (0, 0)
+    return {"time": time, "names": names, **{name: _joint_field(group, name, size) for name in JOINT_FIELDS}}
 
 
 def _joint_field(group, name, size):
@@ -494,8 +540,13 @@ def _joint_field(group, name, size):
 
 def read_reports(path):
     """The step reports of a run as arrays by name."""
-    with open_result(path) as file, _reading(path):
-        reports = {name: _all_rows(file["gravel"], name, (), "f8") for name in REPORT_FIELDS}
-        if len({len(values) for values in reports.values()}) > 1:
-            raise ValueError("the reports of its steps have different lengths")
-        return reports
+    with open_result(path) as file, reading(path):
+        return reports_in(file)
+
+
+def reports_in(file):
+    """The step reports of an open file, as ``read_reports`` gives them."""
+    reports = {name: all_rows(file["gravel"], name, (), "f8") for name in REPORT_FIELDS}
+    if len({len(values) for values in reports.values()}) > 1:
+        raise ValueError("the reports of its steps have different lengths")
+    return reports

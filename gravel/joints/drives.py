@@ -8,12 +8,13 @@ A motor or spring says which law its row follows (``law``: role and numbers) and
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gravel import checks
 from gravel.joints.rows import FORCE, POSITION, SPEED, SPRING, SPRING_FUNCTION
+from gravel.motion import Later
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class SpeedMotor:
     def is_function(self) -> bool:
         return callable(self.speed)
 
+    def after(self, time: float) -> "SpeedMotor":
+        """The same motor in a run that starts ``time`` s later."""
+        return replace(self, speed=Later(self.speed, time)) if self.is_function else self
+
     def law(self) -> dict:
         return _motor_law(SPEED, self.speed, limit=self.limit)
 
@@ -89,6 +94,10 @@ class PositionMotor:
     def is_function(self) -> bool:
         return callable(self.position)
 
+    def after(self, time: float) -> "PositionMotor":
+        """The same motor in a run that starts ``time`` s later."""
+        return replace(self, position=Later(self.position, time)) if self.is_function else self
+
     def law(self) -> dict:
         return _motor_law(POSITION, self.position, self.limit, self.stiffness or 0.0, self.damping)
 
@@ -108,6 +117,10 @@ class ForceMotor:
     @property
     def is_function(self) -> bool:
         return callable(self.force)
+
+    def after(self, time: float) -> "ForceMotor":
+        """The same motor in a run that starts ``time`` s later."""
+        return replace(self, force=Later(self.force, time)) if self.is_function else self
 
     def law(self) -> dict:
         return _motor_law(FORCE, self.force)
@@ -141,6 +154,10 @@ class SpringLaw:
     @property
     def is_function(self) -> bool:
         return self.force is not None
+
+    def after(self, time: float) -> "SpringLaw":
+        """The same spring in a run that starts ``time`` s later: it does not know the time."""
+        return self
 
     def law(self, now: float) -> dict:
         """``now``: where its coordinate is."""

@@ -170,6 +170,16 @@ class Mechanism:
         twin.functions, twin.open, twin.changed = dict(self.functions), self.open, True
         return twin
 
+    def renumbered(self, number, time):
+        """A copy for a start ``time`` s later: bodies get the ids ``number`` (a dict; those that are not in it are gone, and their joints
+        broken), motors that are functions of time go on."""
+        twin = self.copy()
+        for name in ("body_a", "body_b"):
+            twin.joint_values[name] = [number.get(int(b), -1) for b in twin.joint_values[name]]
+        twin.apart = [(number[a], number[b], joint) for a, b, joint in twin.apart if a in number and b in number]
+        twin.functions = {row: law.after(time) for row, law in twin.functions.items()}
+        return twin
+
     # --- who hangs together
     def connected(self, joints, state, without):
         """Mask of the joints that are connected with some, by way of bodies that can move; none that connects with a body ``without``."""

@@ -60,7 +60,7 @@ def assert_same(a, b):
 def whole(tmp_path):
     """The result of a run without a break."""
     path = tmp_path / "whole.vtkhdf"
-    gv.Simulation(scene(), 1e-3).run(0.06, path, EVERY, observers=[come_and_go])
+    gv.Simulation(scene(), 1e-3).run(0.06, path, EVERY, observers=[come_and_go], contacts=True)
     return path
 
 
@@ -68,26 +68,26 @@ def whole(tmp_path):
 @pytest.mark.parametrize("way", ["same", "loaded", "copied"])
 def test_two_parts_are_the_whole(tmp_path, whole, way, stop):
     part, sim = tmp_path / "part.vtkhdf", gv.Simulation(scene(), 1e-3)
-    sim.run(stop, part, EVERY, observers=[come_and_go])
+    sim.run(stop, part, EVERY, observers=[come_and_go], contacts=True)
     if way == "loaded":
         sim.save(tmp_path / "c.h5")
         sim = gv.Simulation.load(tmp_path / "c.h5")
     sim = sim.copy() if way == "copied" else sim
-    sim.run(0.06, part, EVERY, observers=[come_and_go])
+    sim.run(0.06, part, EVERY, observers=[come_and_go], contacts=True)
     assert_same(part, whole)
 
 
 def test_frames_after_the_checkpoint_are_written_anew(tmp_path, whole):
     """The file is ahead of the checkpoint: bodies, joints and geometries that came after it go, and come again."""
     part, sim = tmp_path / "part.vtkhdf", gv.Simulation(scene(), 1e-3)
-    sim.run(0.02, part, EVERY, observers=[come_and_go], checkpoint=tmp_path / "c.h5")
-    sim.run(0.05, part, EVERY, observers=[come_and_go])
+    sim.run(0.02, part, EVERY, observers=[come_and_go], contacts=True, checkpoint=tmp_path / "c.h5")
+    sim.run(0.05, part, EVERY, observers=[come_and_go], contacts=True)
     assert len(read_joints(part)["names"]) == 2
     again = gv.Simulation.load(tmp_path / "c.h5")
     with ResultWriter(part, again):
         pass
     assert read_frame(part)["time"] == pytest.approx(0.01) and len(read_reports(part)["time"]) == 20
-    again.run(0.06, part, EVERY, observers=[come_and_go])
+    again.run(0.06, part, EVERY, observers=[come_and_go], contacts=True)
     assert_same(part, whole)
 
 

@@ -231,7 +231,7 @@ def test_results_of_another_version_are_refused(tmp_path):
         writer.write_frame()
     with h5py.File(tmp_path / "r.vtkhdf", "r+") as file:
         del file["gravel"].attrs["version"]
-    with pytest.raises(ValueError, match="result version 1, this gravel reads version 4"):
+    with pytest.raises(ValueError, match="result version 1, this gravel reads version 5"):
         read_frame(tmp_path / "r.vtkhdf")
 
 

@@ -232,6 +232,8 @@ def write_mesh(path):
 # --- readers: they return arrays that must be finite
 def read_result(path):
     frames = [vtkhdf.read_frame(path, frame) for frame in (0, -1)]
+    for frame in frames:
+        frame.pop("cell")  # no array, and None without periodic space
     joints, reports = vtkhdf.read_joints(path), vtkhdf.read_reports(path)
     surfaces = [array for frame in frames for surface in frame.pop("geometries").values() for array in surface.values()]
     assert all(isinstance(name, str) for name in joints.pop("names"))

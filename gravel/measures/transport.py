@@ -1,0 +1,103 @@
+"""What moves, and how far: mass through a surface, mean square displacement. Observers for runs; the latter also of a result."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gravel import checks
+from gravel.measures.snapshot import snapshot_of
+from gravel.measures.units import measured_in
+
+
+@measured_in("kg")
+class MassFlow:
+    """Counts the mass whose centres pass a plane, or a disc in it: ``observers=[MassFlow(point, normal)]``.
+
+    ``point`` m and ``normal`` place the plane; mass that passes along the normal counts positive, back negative. ``radius`` m: only
+    what passes within the disc about ``point`` counts; None: all. Between two calls bodies are taken to move straight. Bodies that
+    are added or removed count from when, or until, they were last seen. ``mass`` (kg) and ``count`` are the sums so far, ``times``
+    and ``masses`` how they grew; ``rate`` is the mean, kg/s."""
+
+    def __init__(self, point, normal, radius: float | None = None):
+        self.point, self.normal = checks.array("point", point, (3,)), checks.unit("normal", normal)
+        self.radius = None if radius is None else checks.number("radius", radius, above=0.0)
+        self.mass, self.count = 0.0, 0
+        self.times: list[float] = []
+        self.masses: list[float] = []
+        self._seen: tuple | None = None
+
+    def __call__(self, source) -> float:
+        """Take in what has passed since the last call; returns the mass so far, kg."""
+        snapshot = snapshot_of(source)
+        if self._seen is not None:
+            _, before, now = np.intersect1d(self._seen[0], snapshot.ids, assume_unique=True, return_indices=True)
+            start = snapshot.separations(self._seen[1][before] - self.point)
+            way = snapshot.separations(snapshot.positions[now] - self._seen[1][before])
+            old, new = start @ self.normal, (start + way) @ self.normal
+            passed = (new >= 0).astype(int) - (old >= 0).astype(int)
+            if self.radius is not None:
+                share = np.divide(-old, new - old, out=np.zeros(len(old)), where=passed != 0)
+                passed[np.linalg.norm(start + share[:, None] * way, axis=1) > self.radius] = 0
+            self.mass += float(snapshot.masses[now] @ passed)
+            self.count += int(passed.sum())
+        self._seen = snapshot.ids, snapshot.positions.copy()
+        self.times.append(snapshot.time)
+        self.masses.append(self.mass)
+        return self.mass
+
+    @property
+    def rate(self) -> float:
+        """kg/s, mean between the first call and the last; 0 before there are two."""
+        span = self.times[-1] - self.times[0] if len(self.times) > 1 else 0.0
+        return self.mass / span if span > 0 else 0.0
+
+
+@measured_in("m2")
+class MeanSquareDisplacement:
+    """m2, <|x(t) - x(0)|^2> over bodies since this observer was made: ``observers=[MeanSquareDisplacement(sim)]``.
+
+    ``bodies``: ids, or None for all that can move now; those that are removed later are left out from then on. Where space is
+    periodic, ways are added up from call to call, so that a body that has gone round counts as far away: call it often enough that
+    none moves further than half the cell in between. ``times`` and ``values`` are how it grew."""
+
+    def __init__(self, source, bodies=None):
+        snapshot = snapshot_of(source)
+        ids = snapshot.ids if bodies is None else np.unique(checks.array("bodies", np.atleast_1d(bodies), (None,), dtype=np.int64))
+        rows = snapshot.rows(ids)
+        if (rows < 0).any():
+            raise ValueError(f"bodies must be ids of bodies that can move, but {ids[rows < 0][0]} is not")
+        if not len(ids):
+            raise ValueError("bodies must be at least one, not 0")
+        self.ids, self._last, self._way = ids, snapshot.positions[rows], np.zeros((len(ids), 3))
+        self.times, self.values = [snapshot.time], [0.0]
+
+    def __call__(self, source) -> float:
+        """Take in where the bodies are; returns the mean square displacement, m2."""
+        snapshot = snapshot_of(source)
+        rows = snapshot.rows(self.ids)
+        here = rows >= 0
+        if not here.any():
+            raise ValueError(f"bodies must still be there to have moved, but all were removed by t = {snapshot.time:g} s")
+        self.ids, self._last, self._way = self.ids[here], self._last[here], self._way[here]
+        now = snapshot.positions[rows[here]]
+        self._way += snapshot.separations(now - self._last)
+        self._last = now
+        value = float(np.einsum("ni,ni->n", self._way, self._way).mean())
+        self.times.append(snapshot.time)
+        self.values.append(value)
+        return value
+
+
+def mean_square_displacement(frames: Iterable[Any], bodies=None) -> tuple[np.ndarray, np.ndarray]:
+    """Times (frames,) s and mean square displacements (frames,) m2 since the first of the ``frames``: a ``Result``, or some of its
+    frames. See ``MeanSquareDisplacement``."""
+    observer: MeanSquareDisplacement | None = None
+    for frame in frames:
+        if observer is None:
+            observer = MeanSquareDisplacement(frame, bodies)
+        else:
+            observer(frame)
+    if observer is None:
+        raise ValueError("frames must be at least one, not 0")
+    return np.array(observer.times), np.array(observer.values)
