@@ -8,7 +8,7 @@ import numpy as np
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity
 from gravel.scene import Scene
-from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, staggered
+from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, staggered, unfinished_check
 from gravel.servo import ServoWall, contact_force
 from gravel.shapes import Box, Plane, Sphere
 from gravel.solvers import GaussSeidel
@@ -73,6 +73,8 @@ class ShearBox:
             self.curve.add(SPEED * (simulation.time - PRESS), pushed[0] / area, -pushed[2] / area, self.top - self.lid.travel(simulation))
 
     def check(self, simulation, report, bodies):
+        if not self.curve.is_long_enough("way", 0.5 * WAY):
+            return [mass_check(simulation, bodies + 1), unfinished_check(self.curve)]
         way, shear, normal = (self.curve[name] for name in ("way", "shear_stress", "normal_stress"))
         late = way > 0.3 * WAY
         friction = float(shear[late].mean() / normal[late].mean())
@@ -81,7 +83,7 @@ class ShearBox:
         return [
             mass_check(simulation, bodies + 1),
             Check("friction along the plane", 0.25 < friction < 0.9, f"shear over normal stress {friction:.2f}, {angle:.0f} degrees"),
-            Check("it takes force from the start", shear[late].min() > 0, f"at least {shear[late].min() / 1e3:.2f} kPa"),
+            Check("it takes force from the start", bool(shear[late].min() > 0), f"at least {shear[late].min() / 1e3:.2f} kPa"),
             Check("the lid rises", rise > 0, f"by {rise / RADIUS:.2f} radii from its lowest"),
             penetration_check(simulation, report, RADIUS, 0.1),
         ]

@@ -34,6 +34,10 @@ class Curve:
         place = [column.split()[0] for column in self.columns].index(name)
         return np.array([row[place] for row in self.rows])
 
+    def is_long_enough(self, column, until):
+        """Whether a column, which grows while the scene runs, has come so far; if not, there is nothing to judge."""
+        return len(self.rows) > 0 and float(self[column].max()) >= until
+
     def write(self, path):
         with open(path, "w") as file:
             file.write(",".join(self.columns) + "\n")
@@ -81,6 +85,11 @@ def box_walls(scene, half_x, half_y, material, **options):
     normals = ((1, 0, 0, half_x), (-1, 0, 0, half_x), (0, 1, 0, half_y), (0, -1, 0, half_y))
     options = {"fixed": "motion" not in options, **options}
     return [scene.add_body(Plane((x, y, z), offset=-half), material=material, **options) for x, y, z, half in normals]
+
+
+def unfinished_check(curve):
+    """What to say where a curve is too short to be judged."""
+    return Check("the test was run to its end", False, f"only {len(curve.rows)} samples were taken")
 
 
 def inside_check(simulation, report, low, high, slack):

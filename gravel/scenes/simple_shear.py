@@ -9,7 +9,7 @@ import numpy as np
 from gravel.cell import Deformation
 from gravel.materials import Material
 from gravel.scene import Scene
-from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check
+from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, unfinished_check
 from gravel.shapes import Sphere
 from gravel.solvers import GaussSeidel
 
@@ -71,6 +71,8 @@ class Shear:
         return float(np.abs(mean - (np.arange(5) - 2) / 5).max())
 
     def check(self, simulation, report, bodies):
+        if not self.curve.is_long_enough("strain", 0.5 * (STEADY + STRAIN)):
+            return [mass_check(simulation, bodies), unfinished_check(self.curve)]
         steady = self.curve["strain"] >= STEADY
         shear, normal = (float(self.curve[name][steady].mean()) for name in ("shear_stress", "normal_stress"))
         fraction, off = float(self.curve["fraction"][steady].mean()), self.profile()

@@ -11,7 +11,7 @@ from gravel.packing.pack import pack
 from gravel.packing.regions import BoxRegion
 from gravel.packing.sizes import UniformSizes
 from gravel.scene import Scene
-from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check
+from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, unfinished_check
 from gravel.servo import ServoWall, friction_angle
 from gravel.shapes import Plane, Sphere
 from gravel.solvers import GaussSeidel
@@ -90,8 +90,10 @@ class Triaxial:
         return np.convolve(self.curve[name], np.ones(width) / width, "valid")
 
     def check(self, simulation, report, bodies):
+        if not self.curve.is_long_enough("strain", 0.5 * STRAIN):
+            return [mass_check(simulation, bodies + len(self.plates)), unfinished_check(self.curve)]
         angle, volume, lateral = (self.smooth(name) for name in ("friction_angle", "volume_strain", "lateral"))
-        peak, lowest = float(angle.max()), float(volume.min())
+        peak, lowest = float(angle.max()), float(self.curve["volume_strain"].min())
         off = float(np.abs(lateral / STRESS - 1).max())
         return [
             mass_check(simulation, bodies + len(self.plates)),
@@ -99,7 +101,7 @@ class Triaxial:
             Check("peak angle of friction", 20 < peak < 45, f"{peak:.1f} degrees"),
             Check(
                 "it shrinks, then grows",
-                lowest < 0 and volume[-1] > lowest + 0.002,
+                bool(lowest < 0 and volume[-1] > lowest + 0.002),
                 f"{100 * lowest:.2f} % at the smallest, {100 * volume[-1]:+.2f} % at the end",
             ),
             penetration_check(simulation, report, RADIUS, 0.05),

@@ -28,9 +28,13 @@ SMALL = {
     "segregation": 150,
     "vehicle": 500,
     "excavator": 400,
+    "oedometer": 300,
+    "triaxial": 600,
+    "direct-shear": 500,
+    "simple-shear": 300,
 }
 
-MACHINES = {"segregation": 3, "vehicle": 97, "excavator": 7}  # bodies beside the grains
+MACHINES = {"segregation": 3, "vehicle": 97, "excavator": 7, "oedometer": 1, "triaxial": 5, "direct-shear": 1}  # bodies beside the grains
 
 
 @pytest.mark.parametrize("name", scenes.NAMES)
