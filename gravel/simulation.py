@@ -791,6 +791,20 @@ class Simulation:
                 raise
             self._rules = None
 
+    def set_material(self, ids, material: Material) -> None:
+        """Bodies are made of ``material`` from now on, as far as contacts go; they keep their mass."""
+        ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
+        if not isinstance(material, Material):
+            raise TypeError(f"material must be a Material, not {material!r}")
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.count or not self.alive[ids].all()):
+            raise ValueError(f"ids must be those of bodies that are there, not {ids[:5].tolist()}{' ...' if len(ids) > 5 else ''}")
+        with _Alone(self):
+            number = self.materials.number_of(material)
+            for body in ids.tolist():
+                self._material_of[body] = number
+            self._mark_materials()
+            self._rules = None
+
     def material_of(self, body: int) -> Material:
         """The material of a body: the object with which it was made, or after ``load`` the one that stands for it."""
         if checks.count("body", body) >= self.count or self._material_of[body] < 0:

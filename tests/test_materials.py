@@ -251,3 +251,22 @@ def test_arms_within_a_bodys_size_are_not_asked_about():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gv.Simulation(scene, 1e-3)
+
+
+def test_bodies_can_be_made_of_another_material_in_a_run():
+    """A box that slides without friction stops once it has some: by mu g."""
+    scene = gv.Scene()
+    ice, rubber = gv.Material(friction=0.0), gv.Material(friction=0.5, density=1e5)
+    scene.add_body(gv.Plane(), material=gv.Material(friction=0.5), fixed=True)
+    box = scene.add_body(gv.Box((0.1, 0.1, 0.1)), (0, 0, 0.1), ice, velocity=(2.0, 0, 0))
+    sim = gv.Simulation(scene, 1e-3, precision="double", friction="coulomb")
+    mass = sim.masses[box]
+    sim.run(0.1)
+    assert sim.velocities[box, 0] == pytest.approx(2.0, abs=1e-9)
+    sim.set_material(box, rubber)
+    assert sim.material_of(box) is rubber and sim.masses[box] == mass
+    sim.run(0.3)
+    assert sim.velocities[box, 0] == pytest.approx(2.0 - 0.5 * 9.81 * 0.2, rel=1e-2)
+    for ids, material, words in (([7], rubber, "ids must be"), ([box], "rubber", "material must be")):
+        with pytest.raises((ValueError, TypeError), match=words):
+            sim.set_material(ids, material)
