@@ -73,6 +73,7 @@ class CpuEngine:
         self.joints = None  # a JointStage, where there are joints
         self.apart = np.empty((0, 2), np.int64)  # ids of pairs that may not touch
         self.lattice = self.end_lattice = None  # by which space repeats itself, where the step looks and at its end
+        self.seen_known = ()  # which rows, in which arrays, periodic detection has copies of
         self.surface = np.empty((0, 6))  # velocities of the bodies' surfaces by row, where some move by themselves
         self.surfaces = np.empty(0, np.int64), np.empty((0, 6)), -1  # the same by id, and the version of the rows that ``surface`` has
         self.joined_version = -1  # of the rows, when the joints last looked for theirs
@@ -242,20 +243,23 @@ class CpuEngine:
         worst = largest[np.argmax(largest[:, 1])]
         if images.CELLS * worst[1] > lattice.length.min():
             raise CellTooSmall(int(self.rows.id[int(worst[2])]), float(worst[1]), images.CELLS * float(worst[1]))
-        nothing = self.buffers.kept("nothing_seen", (), lambda: self._seen(0, "nothing_"))
-        images.count_images(bodies, *rest, largest[:, 0].max(), nothing, count)
+        most = largest[:, 0].max()
+        images.count_images(bodies, *rest, most, np.empty(0, np.int32), np.empty((0, 3)), count)
         total = n + int(count[-1])
-        seen = self.buffers.kept("seen", total, lambda: self._seen(total, "seen_"))
-        for name in bounds.BodyArrays._fields:
-            getattr(seen.bodies, name)[:n] = getattr(bodies, name)
-        images.fill_seen(bodies, *rest, largest[:, 0].max(), count, seen)
+        seen = self.buffers.kept("seen", total, lambda: self._seen(total))
+        known = self.rows.version, *(id(self.buffers.held[f"seen_{name}"]) for name in images.STAYS)
+        if self.seen_known != known:
+            self.seen_known = known
+            for name in images.STAYS:
+                getattr(seen.bodies, name)[:n] = getattr(bodies, name)
+        images.fill_seen(bodies, *rest, most, count, *seen)
         return seen
 
-    def _seen(self, total, prefix):
+    def _seen(self, total):
         array = self.buffers.array
-        fields = (array(prefix + name, total, FIELD[name].shape, self._dtype(name)) for name in bounds.BodyArrays._fields)
+        fields = (array("seen_" + name, total, FIELD[name].shape, self._dtype(name)) for name in bounds.BodyArrays._fields)
         bodies = bounds.BodyArrays(*fields)
-        return images.Seen(bodies, array(prefix + "source", total, dtype="i4"), array(prefix + "drift", total, (3,), "f8"))
+        return images.Seen(bodies, array("seen_source", total, dtype="i4"), array("seen_drift", total, (3,), "f8"))
 
     def _dtype(self, name):
         return self.real if FIELD[name].dtype == "real" else FIELD[name].dtype

@@ -20,6 +20,7 @@ from gravel.cpu.collide.bounds import CHUNK, MOVES, BodyArrays, slack_of
 from gravel.cpu.threads import INNER, Kernel
 from gravel.state import MOVABLE, SHAPE, STATUS
 
+STAYS = ("id", "inverse_mass", "extent", "geometry")  # fields that change only when rows do
 CELLS = 4.0  # times its reach that the cell must be long for a body
 
 
@@ -99,44 +100,47 @@ def find_largest(bodies, lattice, margin, step, largest):
 
 
 @njit(**INNER)
-def images_of(i, at, place, home, k, near, lattice, seen):
+def images_of(i, at, place, home, k, near, lattice, bodies, source, drift):
     """Images of body i, whose folded place is ``home``, from row ``at`` on; returns the next row. ``near``: how far from the cell images
     count. Rows beyond the end are only counted."""
-    bodies, source, drift = seen.bodies, seen.source, seen.drift
-    room, first = source.size, lattice.gradient
-    spans = np.empty(3, np.int64)
-    own0, own1, own2 = k[0], k[1], k[2]
-    for axis in range(3):
-        spans[axis] = 1 if lattice.length[axis] < math.inf else 0
+    first, d = lattice.gradient, lattice.direction
     second, third = (first + 1) % 3, (first + 2) % 3
-    for u in range(-spans[first], spans[first] + 1):
+    last_u, last_v, last_w = spans(lattice, first), spans(lattice, second), spans(lattice, third)
+    own0, own1, own2 = k[0], k[1], k[2]
+    for u in range(-last_u, last_u + 1):
         for axis in range(3):
             place[axis] = home[axis]
         shift(place, lattice, first, u)
-        base, d = 0, lattice.direction
+        base = 0
         if u != 0 and lattice.length[d] < math.inf:  # shear has moved the layer: back into the cell
             base = -np.int64(math.floor((place[d] - lattice.low[d]) / lattice.length[d]))
             shift(place, lattice, d, base)
         if not is_near(place, first, near, lattice):
             continue
-        for v in range(-spans[second], spans[second] + 1):
+        for v in range(-last_v, last_v + 1):
             shift(place, lattice, second, v)
             if is_near(place, second, near, lattice):
-                for w in range(-spans[third], spans[third] + 1):
+                for w in range(-last_w, last_w + 1):
                     shift(place, lattice, third, w)
                     if (u != 0 or v != 0 or w != 0) and is_near(place, third, near, lattice):
-                        if at < room:
+                        if at < source.size:
                             k[0], k[1], k[2] = own0, own1, own2
                             k[first] += u
                             k[second] += v
                             k[third] += w
                             k[d] += base
-                            write_seen(i, at, place, k, lattice, bodies, source, drift)
+                            write_image(i, at, place, k, lattice, bodies, source, drift)
                         at += 1
                     shift(place, lattice, third, -w)
             shift(place, lattice, second, -v)
     k[0], k[1], k[2] = own0, own1, own2
     return at
+
+
+@njit(**INNER)
+def spans(lattice, axis):
+    """How many copies of the cell are looked at on each side."""
+    return 1 if lattice.length[axis] < math.inf else 0
 
 
 @njit(**INNER)
@@ -146,63 +150,85 @@ def is_near(place, axis, near, lattice):
 
 
 @njit(**INNER)
-def write_seen(i, at, place, k, lattice, bodies, source, drift):
-    """Row ``at`` of what is seen := body i, at a place that lies k cells from its own."""
+def is_inner(place, near, lattice):
+    """Whether a place within the cell is so far from its borders that it has no images."""
+    inner = True
     for axis in range(3):
-        bodies.position[at, axis] = place[axis]
-        drift[at, axis] = drift_of(lattice, k, axis)
-    source[at] = i
-    if at != i:
-        for axis in range(3):
-            bodies.velocity[at, axis] = bodies.velocity[i, axis] + drift[at, axis]
-            bodies.velocity[at, 4 + axis] = bodies.velocity[i, 4 + axis]
-        for column in range(4):
-            bodies.quaternion[at, column] = bodies.quaternion[i, column]
-            bodies.inverse_mass[at, column] = bodies.inverse_mass[i, column]
-            bodies.extent[at, column] = bodies.extent[i, column]
-            bodies.tag[at, column] = bodies.tag[i, column]
-        bodies.id[at] = bodies.id[i]
-        bodies.geometry[at] = bodies.geometry[i]
+        low, length = lattice.low[axis], lattice.length[axis]
+        if length < math.inf:
+            inner &= place[axis] > low + near and place[axis] < low + length - near
+    return inner
 
 
 @njit(**INNER)
-def look_at_chunk(chunk, at, bodies, lattice, margin, step, most, seen):
-    """Bodies of a chunk folded into the cell, and their images from row ``at`` on; returns the next row."""
+def write_image(i, at, place, k, lattice, bodies, source, drift):
+    """Row ``at`` of what is seen := body i, at a place that lies k cells from its own."""
+    source[at] = i
+    for axis in range(3):
+        drift[at, axis] = drift_of(lattice, k, axis)
+        bodies.position[at, axis] = place[axis]
+        bodies.velocity[at, axis] = bodies.velocity[i, axis] + drift[at, axis]
+        bodies.velocity[at, 4 + axis] = bodies.velocity[i, 4 + axis]
+    for column in range(4):
+        bodies.quaternion[at, column] = bodies.quaternion[i, column]
+        bodies.inverse_mass[at, column] = bodies.inverse_mass[i, column]
+        bodies.extent[at, column] = bodies.extent[i, column]
+        bodies.tag[at, column] = bodies.tag[i, column]
+    bodies.id[at] = bodies.id[i]
+    bodies.geometry[at] = bodies.geometry[i]
+
+
+@njit(**INNER)
+def look_at_chunk(chunk, at, bodies, lattice, margin, step, most, seen, source, drift):
+    """Bodies of a chunk folded into the cell, and their images from row ``at`` on; returns the next row. Without room in ``source`` the
+    images are only counted."""
+    position, velocity, extent, tag = bodies.position, bodies.velocity, bodies.extent, bodies.tag
+    to_position, to_velocity, to_quaternion, to_tag = seen.position, seen.velocity, seen.quaternion, seen.tag
+    quaternion, writes = bodies.quaternion, source.size > 0
     place, home, k = np.empty(3), np.empty(3), np.zeros(3, np.int64)
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, bodies.tag.shape[0])):
-        for axis in range(3):
-            home[axis] = bodies.position[i, axis]
-        reach = reach_of(i, bodies.velocity, bodies.extent, bodies.tag, margin, step)
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):
+        home[0], home[1], home[2] = position[i, 0], position[i, 1], position[i, 2]
         k[0] = k[1] = k[2] = 0
-        whole = is_whole(reach, bodies.tag[i, STATUS] == MOVABLE, lattice)
-        if not whole:
+        reach = reach_of(i, velocity, extent, tag, margin, step)
+        near, whole = reach + most, is_whole(reach, tag[i, STATUS] == MOVABLE, lattice)
+        inner = whole or is_inner(home, near, lattice)
+        if not inner:
             windings_of(home, lattice, k)
             for axis in range(3):
                 k[axis] = -k[axis]
-        if i < seen.source.size:
-            write_seen(i, i, home, k, lattice, seen.bodies, seen.source, seen.drift)
-        if not whole:
-            at = images_of(i, at, place, home, k, reach + most, lattice, seen)
+        if writes:
+            source[i] = i
+            for axis in range(3):
+                to_position[i, axis] = home[axis]
+                drift[i, axis] = 0.0 if inner else drift_of(lattice, k, axis)
+            for column in range(8):
+                to_velocity[i, column] = velocity[i, column]
+            for column in range(4):
+                to_quaternion[i, column] = quaternion[i, column]
+                to_tag[i, column] = tag[i, column]
+        if not inner:
+            at = images_of(i, at, place, home, k, near, lattice, seen, source, drift)
     return at
 
 
 @Kernel
-def count_images(bodies, lattice, margin, step, most, nothing, count):
-    """count (chunks + 1,) := images of the bodies before each chunk, and of all. ``nothing``: a ``Seen`` without rows."""
+def count_images(bodies, lattice, margin, step, most, source, drift, count):
+    """count (chunks + 1,) := images of the bodies before each chunk, and of all. ``source`` and ``drift`` have no rows here."""
     chunks = count.size - 1
     for chunk in prange(chunks):
-        count[chunk + 1] = look_at_chunk(np.int64(chunk), np.int64(0), bodies, lattice, margin, step, most, nothing)
+        count[chunk + 1] = look_at_chunk(np.int64(chunk), np.int64(0), bodies, lattice, margin, step, most, bodies, source, drift)
     count[0] = 0
     for chunk in range(chunks):
         count[chunk + 1] += count[chunk]
 
 
 @Kernel
-def fill_seen(bodies, lattice, margin, step, most, count, seen):
-    """``seen``, whose first rows are copies of the bodies already, gets places, drifts and images."""
+def fill_seen(bodies, lattice, margin, step, most, count, seen, source, drift):
+    """``seen`` gets the bodies and their images; ``source`` and ``drift`` as of ``Seen``. What of the bodies stays from step to step
+    (``STAYS``) is in its first rows already."""
     n = bodies.tag.shape[0]
     for chunk in prange(count.size - 1):
-        look_at_chunk(np.int64(chunk), n + count[chunk], bodies, lattice, margin, step, most, seen)
+        look_at_chunk(np.int64(chunk), n + count[chunk], bodies, lattice, margin, step, most, seen, source, drift)
 
 
 @njit(**INNER)
