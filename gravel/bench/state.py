@@ -4,6 +4,7 @@
 - "gas": spheres at 1 % fill in a box; nearly all of a step is the broad phase and the positions. PhysX took 193 ms for a step of
   262 144 on 2 cores of an AMD EPYC (as filed with the project's bars).
 - "settled" and "shuffled": a step of the same pile, its ids along the lattice it was built on and then at random; `sim.contacts`.
+- "crowd": spheres that nearly touch, between walls and in a periodic cell, 20 sweeps.
 - "come and go": the step after all of a thousand bodies were replaced, early and late in a thousand rounds, and the memory held.
 """
 
@@ -26,6 +27,7 @@ from gravel.solvers import GaussSeidel
 def run(quick, threads):
     yield whole_call(64000 if quick else 1000000, threads)
     yield gas(32 if quick else 64, threads)
+    yield crowd(16 if quick else 64, threads)
     yield from settled_and_shuffled(4000 if quick else 1000000, threads)
     yield from come_and_go(50 if quick else 1000, threads)
 
@@ -51,6 +53,23 @@ def gas(side, threads):
     scene.add_bodies(Sphere((0.01 * 3 / 4 / np.pi) ** (1 / 3)), places, smooth, velocities=rng.normal(size=(n, 3)))
     simulation = Simulation(scene, 0.01, threads=threads)
     return {"gas": n, **step_times(simulation, 5, 21)}
+
+
+def crowd(side, threads):
+    """side^3 spheres on a lattice, a hair apart, that move a little."""
+    rng, n = np.random.default_rng(1), side**3
+    places = (np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3) + 0.5) / side
+    velocities, row = rng.normal(scale=0.1, size=(n, 3)), {"crowd": n}
+    for name in ("walls", "periodic"):
+        scene = Scene(gravity=(0, 0, 0), periodic=((0, 1),) * 3 if name == "periodic" else None)
+        for axis in np.eye(3) if name == "walls" else ():
+            scene.add_body(Plane(axis), fixed=True)
+            scene.add_body(Plane(-axis, -1.0), fixed=True)
+        scene.add_bodies(Sphere(0.49 / side), places, velocities=velocities)
+        simulation = Simulation(scene, 0.05 / side, GaussSeidel(iterations=20, tolerance=0.0), threads=threads)
+        row[f"ms a step, {name}"] = step_times(simulation, 3, 11)["ms per step"]
+        row[f"contacts, {name}"] = simulation.report.contacts
+    return {**row, "periodic over walls": row["ms a step, periodic"] / row["ms a step, walls"]}
 
 
 def settled_and_shuffled(bodies, threads):
