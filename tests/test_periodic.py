@@ -60,8 +60,7 @@ def listed(a, b, gap, normal):
 
 
 @pytest.mark.filterwarnings("ignore:bodies")
-@pytest.mark.parametrize("broad_phase", ["grid", "bvh", "sap", "brute"])
-@pytest.mark.parametrize("tilt", [0.0, 0.37])
+@pytest.mark.parametrize(("broad_phase", "tilt"), [("grid", 0.0), ("grid", 0.37), ("bvh", 0.37), ("sap", 0.37), ("brute", 0.37)])
 def test_contacts_of_every_shape_are_those_of_copies_side_by_side(broad_phase, tilt):
     positions, quaternions = crowd(1)
     scene = gv.Scene(gravity=(0, 0, 0), periodic=UNIT)
@@ -170,16 +169,16 @@ def test_shear_flow_has_a_linear_profile():
     scene.bodies.velocity[:, 0] += rate * (scene.bodies.position[:, 2] - 0.5)
     sim = gv.Simulation(scene, 2e-3)
     heights, speeds = [], []
-    for k in range(3000):
+    for k in range(2000):
         sim.step()
-        if k >= 1000 and k % 10 == 0:
+        if k >= 500 and k % 10 == 0:
             heights.append(sim.positions[:, 2].copy())
             speeds.append(sim.velocities[:, 0].copy())
     heights, speeds = np.concatenate(heights), np.concatenate(speeds)
     layer = np.minimum((heights * 5).astype(int), 4)
     profile = np.array([speeds[layer == k].mean() for k in range(5)])
     np.testing.assert_allclose(profile, rate * (np.arange(5) + 0.5) / 5 - rate * 0.5, atol=0.04 * rate)
-    assert sim.cell.shear_strain == pytest.approx(6.0)
+    assert sim.cell.shear_strain == pytest.approx(4.0)
     np.testing.assert_allclose((sim.masses[:, None] * sim.velocities)[:, 1:].sum(axis=0), 0.0, atol=1e-3)
 
 
@@ -198,7 +197,7 @@ def test_a_strained_cell_pushes_its_bodies_together_as_pistons_would():
 def test_the_cell_follows_a_stress():
     target = 5000.0
     scene = gas(4, 216, restitution=0.2, radius=0.07, speed=0.2, deformation=gv.Deformation(stress=(target,) * 3, limit=2.0))
-    sim = gv.Simulation(scene, 1e-3)
+    sim = gv.Simulation(scene, 1e-3, gv.GaussSeidel(tolerance=2e-3))
     sim.run(1.5)
     lengths = sim.cell.lengths.copy()
     stresses = []
