@@ -42,7 +42,8 @@ class Sleep:
     velocities or forces of its bodies. All wake when a setting, a pair of materials, a motion, a surface velocity or a joint changes, when
     a fixed body is moved or comes, when any body is removed, and by ``Simulation.wake()``.
 
-    Sleepers have no contacts: they are not in ``Simulation.contacts``, nor in what is measured of these.
+    Sleepers have no contacts: they are not in ``Simulation.contacts``, nor in what is measured of these. A ball that spins about the
+    normal of its one contact is not at rest: without ``spinning_friction`` nothing stops it.
     """
 
     speed: float | None = None

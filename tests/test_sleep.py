@@ -99,9 +99,19 @@ def test_box_stacks_sleep_and_stand_when_they_wake():
     sim.wake([int(boxes[0])])
     assert sim.asleep[boxes].tolist() == 5 * [False] + 5 * [True]
     report = steps(sim, 20)
-    assert report.contacts == 5 * 4
-    assert np.abs(sim.positions - before).max() < 1e-5  # they wake with the impulses that carry them
+    assert report.contacts >= 5 * 4
+    assert np.abs(sim.positions - before).max() < 1e-4  # within what a stack trembles; a fall would be 8 mm
     until_asleep(sim, boxes)
+
+
+def test_who_wakes_has_the_impulses_that_carry_it(heap):
+    blank = heap.copy()
+    for sim in (heap, blank):
+        sim.solver = gv.GaussSeidel(iterations=1)  # which wakes all
+    blank.warm_start = False
+    heap.step(), blank.step()
+    assert heap.report.contacts == blank.report.contacts > 100
+    assert heap.report.residual <= heap.tolerance < blank.report.residual
 
 
 def test_what_swings_does_not_sleep_where_it_turns_back():
