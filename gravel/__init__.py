@@ -52,6 +52,7 @@ from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
+from gravel.sleep import Sleep
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.sweep import sweep
 
@@ -116,6 +117,7 @@ __all__ = [
     "SieveCurve",
     "Simulation",
     "SimulationError",
+    "Sleep",
     "SlideGear",
     "Solution",
     "SpeedMotor",

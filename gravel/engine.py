@@ -222,6 +222,17 @@ class Engine(Protocol):
     def set_field(self, name: str, columns: slice, values: np.ndarray) -> None:
         """Columns of a field, in that order."""
 
+    # --- sleep
+    def sleep(self, ids: np.ndarray, islands: np.ndarray) -> None:
+        """Bodies fall asleep, each as part of an island (a number, not 0): they stand still, and touch nothing but what is awake."""
+
+    def wake(self, islands: np.ndarray | None) -> None:
+        """The bodies of these islands wake, None: all; they go on with the impulses that they fell asleep with. Sleepers wake by
+        ``set_field``, too, where it changes their pose, velocity, force or torque, and all where it changes a body that cannot move."""
+
+    def touched_sleepers(self) -> np.ndarray:
+        """The islands that a body which is awake and can move touches, by the last ``detect``."""
+
     # --- what holds
     def set_rules(self, rules: Rules) -> None: ...
 

@@ -17,7 +17,7 @@ from gravel.motion import Later, continued, surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
 from gravel.shapes.geometry import Geometries
-from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, Bodies
+from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, STATUS, Bodies
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -73,6 +73,8 @@ class Scene:
         number = {body: k for k, body in enumerate(fields["id"].tolist())}
         force, torque = fields.pop("force"), fields.pop("torque")
         fields["tag"][:, MATERIAL] = simulation.material_numbers[fields["id"]]
+        np.minimum(fields["tag"][:, STATUS], MOVABLE, out=fields["tag"][:, STATUS])  # a start finds all awake
+        fields.pop("island")
         scene.bodies.append({**fields, "id": np.arange(len(number))})
         for k in np.flatnonzero(force.any(axis=1) | torque.any(axis=1)).tolist():
             scene.forces[k] = (force[k].copy(), torque[k].copy())

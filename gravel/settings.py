@@ -8,6 +8,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.engine import ELLIPSOID_METHODS
+from gravel.sleep import Sleep
 from gravel.solvers import GaussSeidel, Solver
 
 
@@ -26,6 +27,12 @@ def _gravity(value):
 
 def _speed(value):
     return math.inf if isinstance(value, float) and value == math.inf else checks.number("recovery_speed", value, above=0.0)
+
+
+def _sleep(value):
+    if value is not None and not isinstance(value, Sleep):
+        raise TypeError(f"sleep must be None or Sleep(), not {value!r}")
+    return value
 
 
 def _yes_or_no(name):
@@ -53,6 +60,7 @@ CHANGEABLE = {
     "recovery_speed": _speed,
     "warm_start": _yes_or_no("warm_start"),
     "restitution_threshold": _maybe("restitution_threshold"),
+    "sleep": _sleep,
 }
 FOR_LIFE = ("scene", "engine", "device", "precision", "threads", "broad_phase", "joint_mode", "time", "tolerance")
 INSTEAD = {

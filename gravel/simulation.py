@@ -36,8 +36,9 @@ from gravel.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
 from gravel.shapes import MESH, SPHERE
 from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
+from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
 from gravel.solvers import Solver
-from gravel.state import IMMOVABLE, LINEAR, MATERIAL, MOVABLE, REMOVED, SHAPE, STATUS, Views
+from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, STATUS, Views, can_move
 
 if TYPE_CHECKING:
     from gravel.run import RunReport
@@ -108,8 +109,11 @@ class Simulation:
     "iterative" treats their rows like contacts, as the papers do. ``integrator`` "midpoint" looks at contacts, joints and forces
     half a step ahead (Moreau's rule, second order), "euler" at the start of the step, as the papers do.
 
+    ``sleep`` Sleep(): bodies that have been at rest for a while cost nearly nothing until they are disturbed, see ``Sleep``. None: all
+    are awake.
+
     Settings may change while it runs: ``sim.gravity = (0, 0, -1.6)``, and so ``dt``, ``solver``, ``friction``, ``integrator``, ``margin``,
-    ``recovery``, ``recovery_speed``, ``warm_start``, ``restitution_threshold`` and ``ellipsoid_method``.
+    ``recovery``, ``recovery_speed``, ``warm_start``, ``restitution_threshold``, ``ellipsoid_method`` and ``sleep``.
     """
 
     dt: float
@@ -123,6 +127,8 @@ class Simulation:
     recovery_speed: float
     warm_start: bool
     restitution_threshold: float | None
+    sleep: Sleep | None
+    _watch: Watch
 
     def __init__(
         self,
@@ -143,6 +149,7 @@ class Simulation:
         ellipsoid_method: str = "direct",
         joints: str = "direct",
         integrator: str = "midpoint",
+        sleep: Sleep | None = None,
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
@@ -156,7 +163,7 @@ class Simulation:
         self.dt, self.friction, self.integrator = dt, friction, integrator
         self.solver = solver  # type: ignore[assignment]  # None: the default
         self.ellipsoid_method, self.margin, self.recovery, self.recovery_speed = ellipsoid_method, margin, recovery, recovery_speed
-        self.warm_start, self.restitution_threshold = warm_start, restitution_threshold
+        self.warm_start, self.restitution_threshold, self.sleep = warm_start, restitution_threshold, sleep
         self.joint_mode = checks.choice("joints", joints, ("direct", "iterative"))
         self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
@@ -187,6 +194,8 @@ class Simulation:
         self._warn_of_arms()
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
+        self._movers = NO_MOVERS  # bodies with a motion that have moved in this step
+        self._roused = False  # whether something has changed that wakes all: they do before the next step
         self._made = True
 
     def __setattr__(self, name, value):
@@ -197,6 +206,9 @@ class Simulation:
             if name == "dt" and self.steps:
                 super().__setattr__("start_time", self.time - self.steps * value)
             super().__setattr__("_rules", None)
+            super().__setattr__("_roused", True)
+            if name == "sleep":
+                super().__setattr__("_watch", Watch())
         elif getattr(self, "_made", False) and (name in FOR_LIFE or not (name in self.__dict__ or _is_own_method(name))):
             refuse_unknown(name, {n for n in (*dir(type(self)), *self.__dict__) if not n.startswith("_")})
         super().__setattr__(name, value)
@@ -228,6 +240,7 @@ class Simulation:
             broken = self._break_overloaded()
             self._advance_cell()
             self.steps += 1
+            self._let_sleep()
             self._refused, self._stepped, self._known_contacts = False, True, None
             self.views.renew()
             lap("positions")
@@ -264,14 +277,12 @@ class Simulation:
         self._refused = True  # until the step is taken
         self._tell_of_cell()
         self._tell_of_surfaces()
-        engine.begin()
-        if self.motions:
-            engine.set_motion(self._driven())
-        lap("motion")
-        try:
-            found = engine.detect(lap)
-        except CellTooSmall as error:
-            raise self._refusal(str(error), error.body) from None
+        driven = self._driven() if self.motions else None
+        self._wake_disturbed(driven)
+        found = self._detect(driven, lap)
+        while len(touched := engine.touched_sleepers()):  # what is awake meets them awake; they may touch others that sleep
+            engine.wake(touched)
+            found = self._detect(driven, lap)
         engine.match(warm)
         lap("match")
         impacts = engine.bounce()
@@ -282,6 +293,17 @@ class Simulation:
         problem = engine.assemble(warm)
         lap("assemble")
         return problem, found, impacts
+
+    def _detect(self, driven, lap):
+        """From the state to the contacts where the step looks."""
+        self.engine.begin()
+        if driven is not None:
+            self.engine.set_motion(driven)
+        lap("motion")
+        try:
+            return self.engine.detect(lap)
+        except CellTooSmall as error:
+            raise self._refusal(str(error), error.body) from None
 
     def next_problem(self, warm_start: bool = False) -> Problem:
         """The cone problem of the next step in the engine's form, for a solver to be tried on (``solver.run(problem)``). The state
@@ -348,7 +370,7 @@ class Simulation:
     @property
     def typical_radius(self) -> float:
         """m, median bounding radius of the bodies that can move; 0 where there are none."""
-        radii = self.engine.field("extent")[self.engine.field("tag")[:, STATUS] == MOVABLE, 3]
+        radii = self.engine.field("extent")[can_move(self.engine.field("tag")[:, STATUS]), 3]
         return float(np.median(radii)) if len(radii) else 0.0
 
     @property
@@ -399,7 +421,7 @@ class Simulation:
         law = self.cell.deformation
         if law is not None and law.controls_stress:
             velocity, status = self.engine.field("velocity")[:, LINEAR], self.engine.field("tag")[:, STATUS]
-            movable = status == MOVABLE
+            movable = can_move(status)
             mass = 1.0 / self.engine.field("inverse_mass")[movable, 0]
             velocity = velocity[movable].astype(float)
             velocity -= np.average(velocity, axis=0, weights=mass)
@@ -413,6 +435,51 @@ class Simulation:
         values = [surface_at(surface, time, body) for body, surface in self.surfaces.items()]
         self.engine.set_surfaces(np.array(list(self.surfaces), np.int64), np.array(values, float).reshape(-1, 6))
         self._surfaces_told = dict(self.surfaces)
+
+    # --- sleep in the step
+    def _wake_disturbed(self, driven):
+        """Those wake whom a body with a motion comes near; all where something has changed."""
+        if self._roused:
+            self.engine.wake(None)
+            self._roused = False
+        if self.sleep is None:
+            return
+        self._movers = NO_MOVERS if driven is None else movers_of(driven, self.engine, self.dt, self.cell is not None)
+        if len(self._movers.reach):
+            sleepers = self.engine.ids()[self.engine.field("tag")[:, STATUS] == SLEEPING]
+            self._wake_islands_of(sleepers[self._movers.near(self.engine, sleepers)])
+
+    def _wake_islands_of(self, ids):
+        self.engine.wake(np.unique(self.engine.pick("island", ids)))
+
+    def _let_sleep(self):
+        """At the end of a step: islands that have been at rest for long enough fall asleep."""
+        if self.sleep is None or not self._watch.is_due(self.time, self.sleep.time):
+            return
+        if self._watch.look(self.engine, self.sleep.speed_for(self.gravity, self.typical_radius), self.sleep.time):
+            if len(self._watch.ids) and (self.cell is None or self.cell.deformation is None):
+                self._find_sleepers(self._watch.ids)
+            self._watch.begin(self.engine, self.time)
+
+    def _find_sleepers(self, calm):
+        """``calm``: ids of the bodies that have been at rest."""
+        engine, carrying = self.engine, carrying_ids(self.engine, self.surfaces)
+        awake = awake_ids(engine)
+        restless, machine = ~np.isin(awake, calm) | self._movers.near(engine, awake), {}
+        if len(self.mechanism):
+            state = engine.joint_state()
+            machine, driven = self.mechanism.machine_of_bodies(state), {*self.motions, *carrying.tolist()}
+            driven = self.mechanism.driven_machines(state, driven)
+            restless |= np.isin(awake, [body for body, number in machine.items() if number in driven])
+        engine.sleep(*islands_at_rest(awake, restless, engine.contacts(), carrying, machine))
+
+    def watch_arrays(self) -> dict[str, np.ndarray]:
+        """Who has been at rest since when, for a file."""
+        return self._watch.to_arrays()
+
+    def restore_watch(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what ``watch_arrays`` gave."""
+        self._watch.from_arrays(arrays)
 
     # --- joints in the step
     def _settle_joints(self):
@@ -473,7 +540,7 @@ class Simulation:
         """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit."""
         tag, radius = self.engine.field("tag"), self.engine.field("extent")[:, 3]
         smallest = np.full(len(self.materials.kinds), np.inf)
-        moves = tag[:, STATUS] == MOVABLE
+        moves = can_move(tag[:, STATUS])
         np.minimum.at(smallest, tag[moves, MATERIAL], radius[moves])
         for name in ("rolling_friction", "spinning_friction"):
             arms = np.array([getattr(material, name) for material in self.materials.kinds])
@@ -490,7 +557,7 @@ class Simulation:
         """Once: bodies that are far inside each other, which two are the worst, and what can be done about it."""
         penetration = self._deepest = report.max_penetration
         extent, status = self.engine.field("extent"), self.engine.field("tag")[:, STATUS]
-        if penetration <= DEEP * extent[status == MOVABLE, 3].min(initial=np.inf):
+        if penetration <= DEEP * extent[can_move(status), 3].min(initial=np.inf):
             return
         table = self.engine.contacts()
         worst = int(np.argmin(table.gap))
@@ -510,7 +577,7 @@ class Simulation:
         """Once: a solid other than a ball that moves further in a step than it is thick, near a mesh, may pass through its edges."""
         engine = self.engine
         tag = engine.field("tag")
-        meshes, solid = tag[:, SHAPE] == MESH, (tag[:, STATUS] == MOVABLE) & (tag[:, SHAPE] != SPHERE)
+        meshes, solid = tag[:, SHAPE] == MESH, can_move(tag[:, STATUS]) & (tag[:, SHAPE] != SPHERE)
         if not (meshes.any() and solid.any()):
             return
         extent, geometry, position = engine.field("extent"), engine.field("geometry"), engine.field("position")
@@ -607,7 +674,26 @@ class Simulation:
     @property
     def movable(self) -> np.ndarray:
         """(N,) True for bodies that forces can move."""
-        return self.views.status == MOVABLE
+        return can_move(self.views.status)
+
+    @property
+    def asleep(self) -> np.ndarray:
+        """(N,) True for bodies that sleep (``Sleep``), to be read."""
+        asleep = self.views.status == SLEEPING
+        asleep &= not self._roused
+        asleep.flags.writeable = False
+        return asleep
+
+    def wake(self, ids=None) -> None:
+        """Wake bodies with all that rests on them or under them, None: all that sleep. They may fall asleep again."""
+        if ids is not None:
+            ids = self._checked_ids(ids)
+        with _Alone(self):
+            self.views.take_back()
+            if ids is None:
+                self.engine.wake(None)
+            else:
+                self._wake_islands_of(ids)
 
     @property
     def masses(self) -> np.ndarray:
@@ -744,6 +830,8 @@ class Simulation:
             self._material_of += array("i", [-1]) * (self.count - len(self._material_of)) + array("i", [number]) * len(ids)
             self.views.end(self.count + len(ids))
             self.engine.add(block)
+        if fixed or motion is not None:
+            self._roused = True  # sleepers do not see what cannot move
         if motion is not None:
             for body, position, quaternion in zip(ids.tolist(), block["position"], np.array(block["quaternion"])):
                 self.motions[body], self.motion_starts[body] = motion, (position.copy(), quaternion, self.time)
@@ -753,11 +841,10 @@ class Simulation:
 
     def remove(self, ids) -> None:
         """Take bodies out: they touch nothing and are nowhere any more. Their ids are not used again."""
-        ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
-        if len(ids) and (ids.min() < 0 or ids.max() >= self.count):
-            raise ValueError(f"ids must be below {self.count}, not {ids.min()} to {ids.max()}")
+        ids = self._checked_ids(ids)
         with _Alone(self):
             self.views.take_back()
+            self.engine.wake(None)
             for body in ids.tolist() if self.motions or self.surfaces else ():
                 self.motions.pop(body, None)
                 self.surfaces.pop(body, None)
@@ -767,6 +854,12 @@ class Simulation:
                 self._part()
             self.engine.remove(ids)
             self.views.renew()
+
+    def _checked_ids(self, ids):
+        ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.count):
+            raise ValueError(f"ids must be below {self.count}, not {ids.min()} to {ids.max()}")
+        return ids
 
     @property
     def pairs(self) -> dict[tuple[int, int], dict]:
@@ -789,7 +882,7 @@ class Simulation:
                 self.materials = before
                 self._mark_materials()
                 raise
-            self._rules = None
+            self._rules, self._roused = None, True
 
     def set_material(self, ids, material: Material) -> None:
         """Bodies are made of ``material`` from now on, as far as contacts go; they keep their mass."""
@@ -828,6 +921,7 @@ class Simulation:
         """Join two bodies as they lie now; returns the joint's id."""
         with _Alone(self):
             self.views.take_back()
+            self.engine.wake(None)
             self._keep_joints()
             number = self.mechanism.add(joint, _Present(self.engine, self.count))
             self._rules = None
@@ -839,6 +933,9 @@ class Simulation:
         """What users wrote goes to the engine, and what the engine knows of the joints to the mechanism: before a file is written."""
         with _Alone(self):
             self.views.take_back()
+            if self._roused:
+                self.engine.wake(None)
+                self._roused = False
             self._keep_joints()
 
     def _keep_joints(self):
@@ -850,6 +947,7 @@ class Simulation:
         self._check_joint(joint)
         with _Alone(self):
             self._join()
+            self.engine.wake(None)
             self.engine.break_joints([joint])
             self._part()
 
@@ -874,6 +972,7 @@ class Simulation:
             raise ValueError(f"body {body} must be fixed or have a motion to get another, but forces move it")
         if motion is not None and not callable(motion) and not hasattr(motion, "pose"):
             raise TypeError(f"motion must be a function of time or a ready motion, not {motion!r}")
+        self._roused = True
         if motion is None:
             self.motions.pop(int(body), None)
             self.velocities[body] = self.angular_velocities[body] = 0
@@ -887,16 +986,19 @@ class Simulation:
             raise ValueError(f"body must be an id below {self.count}, not {body}")
         if not self.alive[body]:
             raise ValueError(f"body must be one that is there, but body {body} was removed")
-        if surface_velocity is None:
+        surface = None if surface_velocity is None else surface_of(surface_velocity)
+        self._roused = True
+        if surface is None:
             self.surfaces.pop(int(body), None)
         else:
-            self.surfaces[int(body)] = surface_of(surface_velocity)
+            self.surfaces[int(body)] = surface
 
     def deform(self, deformation: Deformation | None) -> None:
         """The periodic cell deforms so from now on; None: it keeps its size and shape."""
         if self.cell is None:
             raise ValueError("deformation is that of a periodic cell, but this scene has none: Scene(periodic=((x0, x1), ...))")
         self.cell.deform(deformation)
+        self._roused = True
 
     # --- the run
     def run(
@@ -1000,7 +1102,7 @@ class _Lap:
 
     def __call__(self, stage):
         now = clock_module.perf_counter()
-        self.seconds[stage], self.last = now - self.last, now
+        self.seconds[stage], self.last = self.seconds.get(stage, 0.0) + now - self.last, now
 
 
 class _Present:

@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-REMOVED, IMMOVABLE, MOVABLE = 0, 1, 2
+REMOVED, IMMOVABLE, MOVABLE, SLEEPING = range(4)
+
+
+def can_move(status: np.ndarray) -> np.ndarray:
+    """Whether forces can move bodies of this status: those that sleep are woken by them."""
+    return status >= MOVABLE
 
 
 class Field(NamedTuple):
@@ -41,6 +46,7 @@ FIELDS = (
     Field("tag", (4,), "i4", "shape, material, group, status", "-", "step", 0, REMOVED),
     Field("geometry", (), "i4", "number in the scene's geometries, or -1", "-", "once", -1, -1),
     Field("winding", (3,), "i4", "times it has left a periodic cell, upwards less downwards", "-", "step", 0, 0),
+    Field("island", (), "i4", "of sleeping bodies, one more than the lowest id in it; 0: awake", "-", "step", 0, 0),
 )
 FIELD = {field.name: field for field in FIELDS}
 SHAPE, MATERIAL, GROUP, STATUS = range(4)  # columns of a tag; fields that are read together lie together
@@ -66,6 +72,7 @@ class Bodies:
     tag: np.ndarray
     geometry: np.ndarray
     winding: np.ndarray
+    island: np.ndarray
 
     def __init__(self, real=np.float64):
         self.real = np.dtype(real)

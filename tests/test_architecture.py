@@ -20,7 +20,7 @@ PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joint
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {
     *("errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches"),
-    *("simulation", "run", "io", "sweep", "packing", "servo"),
+    *("simulation", "run", "io", "sweep", "packing", "servo", "sleep"),
 }
 ALLOWED = {
     "checks": set(),
@@ -42,15 +42,16 @@ ALLOWED = {
     "queries": {"checks", "engine", "rotations", "shapes", "state"},
     "scene": PLAIN | {"engine", "queries"},
     "solvers": {"checks", "engine"},
-    "settings": {"checks", "engine", "solvers"},
+    "sleep": {"checks", "engine", "state"},
+    "settings": {"checks", "engine", "sleep", "solvers"},
     "problem": {"checks", "engine"},
     "servo": PLAIN,
     "detection": PLAIN | {"contacts", "engine", "scene"},
     "batches": PLAIN | {"contacts", "engine", "scene"},
-    "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "solvers", "run", "io"},
+    "simulation": PLAIN | {"errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "sleep", "solvers", "run", "io"},
     "sweep": {"checks", "engine", "errors"},
     "run": {"checks", "errors", "interrupts", "io"},
-    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io"},
+    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "io"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
     "scenes": USER | {"scenes"},

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.cpu import contact_table, integrate, queries
+from gravel.cpu import contact_table, integrate, queries, sleepers
 from gravel.cpu.buffers import Buffers
 from gravel.cpu.collide import bounds, boxes, carry, exclude, images, pair_functions
 from gravel.cpu.collide.detector import Detector
@@ -21,7 +21,9 @@ from gravel.cpu.threads import SMALL, use_threads
 from gravel.engine import ALONE, ELLIPSOID_METHODS, CellTooSmall, Commit, Detection, Margin, Rules, Share, no_lap
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
-from gravel.state import ANGULAR, FIELD, LINEAR
+from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MOVABLE, SLEEPING, STATUS
+
+DISTURBING = ("position", "quaternion", "velocity", "force", "torque")  # fields that wake sleepers when they are written
 
 
 class CpuRules(NamedTuple):
@@ -79,6 +81,7 @@ class CpuEngine:
         self.joined_version = -1  # of the rows, when the joints last looked for theirs
         self.driven = self.before = None  # bodies with a motion in this step, and their velocities before it
         self.last = self._memory(0, 0, False)  # contacts of the last step that was taken
+        self.slept = sleepers.nothing_slept(real)  # the contacts of those who sleep
         self.problem = None
         self.threaded = False  # whether kernels with threads have been used
         self.ahead = None  # what is being compiled beside this process
@@ -122,9 +125,42 @@ class CpuEngine:
 
     def set_field(self, name, columns, values):
         self._settle()
+        if self.rows.dozing and name in DISTURBING:
+            self._disturb(np.any(getattr(self.rows, name)[:, columns] != values, axis=1))
         getattr(self.rows, name)[:, columns] = values
         if name in ("force", "torque"):
             self.rows.forced = self.rows.forced or bool(np.any(values))
+
+    # --- sleep
+    def sleep(self, ids, islands):
+        asleep, rows = np.zeros(self.rows.count, bool), self.rows.rows_of(ids)
+        asleep[rows] = True
+        self.rows.tag[rows, STATUS], self.rows.island[rows], self.rows.velocity[rows] = SLEEPING, islands, 0
+        self.rows.dozing = self.rows.dozing or len(rows) > 0
+        self.slept = sleepers.put_aside(self.slept, self.last, asleep, self.rows.rows_of)
+
+    def wake(self, islands):
+        if not self.rows.dozing:
+            return
+        island = self.rows.island
+        woken = island > 0 if islands is None else (island > 0) & np.isin(island, islands)
+        if not woken.any():
+            return
+        self.rows.tag[woken, STATUS], island[woken] = MOVABLE, 0
+        self.rows.dozing = bool(island.any())
+        self.slept, self.last = sleepers.give_back(self.slept, self.last, woken, self.rows.rows_of)
+
+    def touched_sleepers(self):
+        touched = np.zeros(self.rows.count, np.uint8)
+        if self.rows.dozing and self.detector.contact_total > 0:
+            found = self.detector
+            sleepers.find_touched(found.touching, found.arranged.tag, found.row, self.rows.tag, touched)
+        return np.unique(self.rows.island[touched > 0])
+
+    def _disturb(self, rows):
+        """Users have written into these rows (a mask): sleepers wake, and where a body has changed on which any may rest, all do."""
+        status = self.rows.tag[rows, STATUS]
+        self.wake(None if np.any(status == IMMOVABLE) else np.unique(self.rows.island[rows]))
 
     # --- what holds
     def set_rules(self, rules):
@@ -437,7 +473,7 @@ class CpuEngine:
         else:
             match.remember(found.tile_size, found.contacts, *order, unknowns.impulse, unknowns.torque, self.slot, WIDTH, self.last)
         if self.joints is not None:
-            self.joints.block.remember()
+            self.joints.remember(self.rows)
 
     def _memory(self, contacts, rows, rolling):
         array = self.buffers.array
@@ -494,7 +530,8 @@ class CpuEngine:
         number[: len(last.number)] = last.number
         places = match.listed(last.first, last.number)
         columns = {name: getattr(last, name) for name in ("a", "b", "feature", "impulse", "torque")}
-        return {"number": number, **{name: values[places] if len(values) else values for name, values in columns.items()}}
+        slept = {f"slept_{name}": values for name, values in self.slept._asdict().items()}
+        return {"number": number, **{name: values[places] if len(values) else values for name, values in columns.items()}, **slept}
 
     def restore(self, memory):
         number = memory["number"].astype(np.int32)
@@ -502,6 +539,8 @@ class CpuEngine:
         real = self.real
         impulses = memory["impulse"].astype(real), memory["torque"].astype(real)
         self.last = match.Memory(memory["a"], memory["b"], memory["feature"], *impulses, first, number)
+        impulses = memory["slept_impulse"].astype(real), memory["slept_torque"].astype(real)
+        self.slept = sleepers.Slept(memory["slept_a"], memory["slept_b"], memory["slept_feature"], *impulses)
 
     def warm_up(self, tell, joints):
         from gravel.cpu import ahead

@@ -54,6 +54,7 @@ class Rows(Bodies):
         self.row_of_id = np.full(0, -1, np.int32)
         self.version = self.members = 0
         self.forced = False  # whether any force or torque may be other than zero
+        self.dozing = False  # whether any body sleeps
 
     def rows_of(self, ids):
         """Rows of bodies by their ids; -1 for those that are gone."""
@@ -72,6 +73,7 @@ class Rows(Bodies):
             self.row_of_id = more
         self.row_of_id[ids] = rows
         self.forced = self.forced or any(name in block and np.any(block[name]) for name in ("force", "torque"))
+        self.dozing = self.dozing or bool(np.any(block.get("island", 0)))
         self.version += 1
         self.members += 1
 

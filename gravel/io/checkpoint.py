@@ -29,11 +29,12 @@ from gravel.materials import Material, Materials
 from gravel.motion import ConstantVelocity, Oscillation, surface_of
 from gravel.scene import Scene
 from gravel.shapes.geometry import Geometries, Geometry
+from gravel.sleep import Sleep
 from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
 
 SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 8
+VERSION = 9
 ENDINGS = (".h5", ".hdf5", ".hdf")
 MAGIC = b"\x89HDF"
 SEAL, SEAL_BYTES = b"gravel checkpoint, sha256 ", 90
@@ -126,6 +127,7 @@ def _arrays(simulation, contacts=True):
     arrays = {f"bodies/{f.name}": engine.field(f.name) for f in FIELDS}  # in the order of the engine's rows: it is part of the bits
     arrays.update({f"memory/{name}": array for name, array in engine.memory().items()})
     arrays.update(world=simulation.world, gravity=simulation.gravity, ignored=simulation.ignored)
+    arrays.update({f"sleep/{name}": array for name, array in simulation.watch_arrays().items()})
     arrays.update(_geometry_arrays(simulation.geometries))
     arrays.update({f"joints/{name}": array for name, array in simulation.mechanism.to_arrays().items()})
     table = simulation.contacts if contacts and simulation.knows_contacts else ContactTable.empty()
@@ -148,6 +150,7 @@ def _read(file, threads, motions, laws, surfaces):
     sound.check_bodies(arrays, about["count"], len(about["materials"]), made)
     sound.check_memory(arrays, len(arrays["bodies/id"]))
     sound.check_contacts(arrays, about["count"])
+    sound.check_watch(arrays, about["count"])
     sound.check_joints(arrays, about["joints"], arrays["bodies/id"], about["count"])
     scene = Scene(arrays["gravity"])
     scene.bodies = Bodies()
@@ -159,11 +162,13 @@ def _read(file, threads, motions, laws, surfaces):
     solver = SOLVERS[about["solver"][0]](**about["solver"][1])
     settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
     scene.cell = None if about["cell"] is None else Cell.from_values(about["cell"])
-    simulation = Simulation(scene, solver=solver, threads=threads, **settings)
+    sleep = None if about["sleep"] is None else Sleep(**about["sleep"])
+    simulation = Simulation(scene, solver=solver, threads=threads, sleep=sleep, **settings)
     simulation.world = arrays["world"]
     of = lambda group: {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}  # noqa: E731
     simulation.mechanism.from_arrays(of("joints/"), about["joints"], laws)
     simulation.engine.restore(of("memory/"))
+    simulation.restore_watch(of("sleep/"))
     simulation.views.end(about["count"])
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
     simulation.know_contacts(ContactTable(**of("contacts/")))
@@ -223,6 +228,7 @@ def _description(simulation):
     return {
         "settings": {name: "inf" if value == math.inf else value for name, value in settings.items()},
         "solver": [solver, dataclasses.asdict(simulation.solver)],
+        "sleep": None if simulation.sleep is None else dataclasses.asdict(simulation.sleep),
         "materials": [dataclasses.asdict(m) for m in simulation.materials.kinds],
         "pairs": [[list(pair), values] for pair, values in simulation.materials.pairs_of_rows().items()],
         "motions": motions,

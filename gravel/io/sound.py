@@ -15,12 +15,14 @@ from gravel.joints.kinds import LAST_GAUGE
 from gravel.joints.rows import ANCHOR_FIELDS, ROW_FIELDS, SPRING_FUNCTION
 from gravel.shapes import COMPOUND, HULL, MESH, PLANE
 from gravel.shapes.geometry import LEAF, NONE
-from gravel.state import FIELDS, GROUP, IMMOVABLE, MATERIAL, MOVABLE, SHAPE, STATUS
+from gravel.sleep import LOOKS
+from gravel.state import FIELDS, GROUP, IMMOVABLE, MATERIAL, MOVABLE, SHAPE, SLEEPING, STATUS
 
 # what h5py, and code that takes a file's word for it, may raise where the file is damaged
 DAMAGE = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, OSError, RuntimeError, MemoryError, RecursionError)
 PACKED = 100  # bytes of an array for each byte of its file, at most; a size that is damaged would fill the memory
 MEMORY = ("a", "b", "feature", "impulse", "number", "torque")
+SLEPT = ("slept_a", "slept_b", "slept_feature", "slept_impulse", "slept_torque")
 
 
 def need(condition, words):
@@ -86,7 +88,9 @@ def check_bodies(arrays, count, materials, geometries):
     within("shapes of bodies", tag[:, SHAPE], 0, PLANE + 1)
     within("materials of bodies", tag[:, MATERIAL], 0, materials)
     within("groups of bodies", tag[:, GROUP], 0, len(arrays["ignored"]))
-    need(np.isin(tag[:, STATUS], (IMMOVABLE, MOVABLE)).all(), "bodies/tag holds an unknown status")
+    need(np.isin(tag[:, STATUS], (IMMOVABLE, MOVABLE, SLEEPING)).all(), "bodies/tag holds an unknown status")
+    within("bodies/island", arrays["bodies/island"], 0, count + 1)
+    need(((arrays["bodies/island"] > 0) == (tag[:, STATUS] == SLEEPING)).all(), "bodies/island does not fit who sleeps")
     within("bodies/geometry", geometry, NONE, len(geometries))
     shaped = np.isin(tag[:, SHAPE], (HULL, COMPOUND, MESH))
     need((geometry[shaped] != NONE).all(), "a body has no geometry")
@@ -110,6 +114,23 @@ def check_memory(arrays, bodies):
     need(len(memory["torque"]) in (0, total), "memory/torque has another length than memory/a")
     for name in ("impulse", "torque"):
         need(memory[name].shape[1:] == (3,) and np.isfinite(memory[name]).all(), f"memory/{name} holds what is not finite")
+    slept = {name: arrays[f"memory/{name}"] for name in SLEPT}
+    for name, array in slept.items():
+        need(len(array) == len(slept["slept_a"]), f"memory/{name} has another length than memory/slept_a")
+        vectors = name in ("slept_impulse", "slept_torque")
+        need(array.shape[1:] == ((3,) if vectors else ()) and np.isfinite(array).all(), f"memory/{name} holds what is not finite")
+        need(array.dtype.kind == ("f" if vectors else "i"), f"memory/{name} holds {array.dtype}")
+
+
+def check_watch(arrays, count):
+    """Who has been at rest since when."""
+    clock, ids = arrays["sleep/clock"], arrays["sleep/ids"]
+    need(clock.shape == (2,) and clock[0] < math.inf and clock[1] in range(len(LOOKS)), "sleep/clock is not a moment and a number of looks")
+    need(ids.dtype.kind == "i" and ids.ndim == 1, f"sleep/ids holds {ids.dtype}")
+    within("sleep/ids", ids, 0, count)
+    for name, columns in (("position", 3), ("quaternion", 4)):
+        array = arrays[f"sleep/{name}"]
+        need(array.shape == (len(ids), columns) and np.isfinite(array).all(), f"sleep/{name} does not fit sleep/ids")
 
 
 def check_contacts(arrays, count):

@@ -28,7 +28,7 @@ from gravel.io.triangles import kind_of, surface_of
 from gravel.rotations import rotate
 from gravel.shapes import PLANE
 from gravel.shapes.geometry import NONE
-from gravel.state import ANGULAR, LINEAR, MATERIAL, MOVABLE, SHAPE, STATUS
+from gravel.state import ANGULAR, LINEAR, MATERIAL, SHAPE, STATUS, can_move
 
 try:
     import resource
@@ -327,7 +327,7 @@ class ResultWriter:
             "mass": masses[:, 0],
             "inertia": masses[:, 1:],
             "material": bodies["tag"][:, MATERIAL],
-            "movable": bodies["tag"][:, STATUS] == MOVABLE,
+            "movable": can_move(bodies["tag"][:, STATUS]),
             "geometry": bodies["geometry"],
         }
         for name in POINT_DATA:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gravel.joints.kinds import DISTANCE, DOT, OFFSET_Z, POINT, REACH_X, REACH_Y, RevoluteTranslational, Universal
 from gravel.rotations import between, conjugate, from_rotation_vector, multiply, rotate, to_matrix
-from gravel.state import MOVABLE, REMOVED
+from gravel.state import REMOVED, can_move
 
 MEETING = 1e-6  # of the joint's size: points this near meet
 
@@ -25,7 +25,7 @@ def check_bodies(joint, bodies):
                 raise ValueError(f"{type(joint).__name__} {name} must be the id of a body, below {bodies.count}, not {body}")
             if bodies.status[body] == REMOVED:
                 raise ValueError(f"{type(joint).__name__} {name} must be a body that is there, but body {body} was removed")
-            movable |= bodies.status[body] == MOVABLE
+            movable |= can_move(bodies.status[body])
     if not movable:
         raise ValueError(f"{joint.describe()} must have an end that forces can move, but both are fixed or follow a motion")
 
@@ -60,7 +60,7 @@ def size_of(joint, bodies):
     """A length of the joint's bodies, m: the largest radius of gyration of those that can move."""
     size = 0.0
     for body in (joint.body_a, joint.body_b):
-        if body is not None and bodies.status[body] == MOVABLE:
+        if body is not None and can_move(bodies.status[body]):
             inverse = bodies.inverse_mass[body]
             size = max(size, math.sqrt(inverse[0] / inverse[1:].min()))
     return size

@@ -14,7 +14,20 @@ from gravel.errors import MissingFunctionError
 from gravel.joints import anchoring
 from gravel.joints.drives import MOTORS, ForceMotor, Moment, NoNumber, PositionMotor, SpeedMotor, SpringLaw
 from gravel.joints.kinds import KINDS, TURNS, Joint
-from gravel.joints.rows import ANCHOR_FIELDS, CARRIED, FORCE, HOLD, MOTOR_ROLES, POSITION, ROW_FIELDS, SPEED, WHOLE, JointArrays, Row
+from gravel.joints.rows import (
+    ANCHOR_FIELDS,
+    CARRIED,
+    DRIVES,
+    FORCE,
+    HOLD,
+    MOTOR_ROLES,
+    POSITION,
+    ROW_FIELDS,
+    SPEED,
+    WHOLE,
+    JointArrays,
+    Row,
+)
 
 
 class Mechanism:
@@ -190,6 +203,13 @@ class Mechanism:
     def machine_of_bodies(self, state):
         """Body -> number of the machine it belongs to: bodies that joints connect, by way of bodies that can move."""
         return self._labels(state)[1]
+
+    def driven_machines(self, state, moving):
+        """Numbers of those machines that a motor or a spring drives, or that hang on a body which is ``moving`` (ids)."""
+        label, holds = self._labels(state)[0], state.broken == 0
+        driven = {j for j, role in zip(self.row_values["owner"], self.row_values["role"]) if role in DRIVES}
+        driven |= {j for name in ("body_a", "body_b") for j, b in enumerate(self.joint_values[name]) if b in moving}
+        return {int(label[j]) for j in driven if holds[j]}
 
     def _labels(self, state):
         """Numbers of connected parts: of the joints (an array), and of the bodies that can move (by id)."""

@@ -11,6 +11,7 @@ import numpy as np
 
 HOLD, SPEED, POSITION, FORCE, LIMIT, FRICTION, SPRING, SPRING_FUNCTION = range(8)  # roles of rows
 MOTOR_ROLES = (SPEED, POSITION, FORCE)
+DRIVES = (*MOTOR_ROLES, SPRING, SPRING_FUNCTION)  # of rows that can set bodies in motion that are at rest
 
 ANCHOR_FIELDS = ("body_a", "body_b", "point_a", "point_b", "frame_a", "frame_b", "angle", "broken", "break_force", "break_torque")
 ROW_FIELDS = (

@@ -12,7 +12,7 @@ import numpy as np
 from gravel.contacts import ContactTable
 from gravel.io.triangles import surface_of
 from gravel.shapes import COMPOUND
-from gravel.state import ANGULAR, LINEAR, MOVABLE, SHAPE, STATUS
+from gravel.state import ANGULAR, LINEAR, SHAPE, STATUS, can_move
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def snapshot_of(source: Any) -> Snapshot:
 def _of_simulation(sim):
     names = ("id", "position", "quaternion", "velocity", "inverse_mass", "extent", "tag", "geometry")
     fields = sim.views.present(*names)
-    movable = fields["tag"][:, STATUS] == MOVABLE
+    movable = can_move(fields["tag"][:, STATUS])
     rows = {name: values[movable] for name, values in fields.items()}
     masses, velocity = 1.0 / rows["inverse_mass"], rows["velocity"].astype(np.float64)
     return Snapshot(

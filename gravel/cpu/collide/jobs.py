@@ -23,7 +23,7 @@ from gravel.cpu.collide.support import Solid, solid_of
 from gravel.cpu.threads import INNER, Kernel, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, COMPOUND, ELLIPSOID, HULL, MESH, PLANE, SPHERE
-from gravel.state import MOVABLE, SHAPE
+from gravel.state import SHAPE, can_move
 
 ROUND, BOXES, CONVEX, MESHES, MESH_PAIRS = range(5)  # tables
 
@@ -300,7 +300,7 @@ TABLES = tuple(make_table(own) for own in (ROUND, BOXES, CONVEX, MESHES, MESH_PA
 def tables_of(bodies, geometries):
     """Which tables the bodies of a scene may need, as a tuple of booleans."""
     kinds = {}  # of all shapes, and whether some can move
-    for kind, number, movable in set(zip(bodies.shape.tolist(), bodies.geometry.tolist(), (bodies.status == MOVABLE).tolist())):
+    for kind, number, movable in set(zip(bodies.shape.tolist(), bodies.geometry.tolist(), can_move(bodies.status).tolist())):
         for child in geometries[number].child_kind.tolist() if kind == COMPOUND else [kind]:
             kinds[child] = kinds.get(child, False) or movable
     used = {int(table_of.py_func(min(a, b), max(a, b))) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}

@@ -10,7 +10,7 @@ from numba import njit
 from gravel.cpu.collide import grid, narrow
 from gravel.cpu.collide.bounds import is_ball
 from gravel.shapes import PLANE, SPHERE
-from gravel.state import MOVABLE, SHAPE, STATUS
+from gravel.state import MOVABLE, SHAPE, STATUS, can_move
 
 BINS, PER_OCTAVE, MIDDLE = 2048, 8, 1024  # of bounding radii: so many bins from each power of two to the next
 MIXED = 3  # octaves that the largest bodies' radius is above the median, from which on the tree is quicker than the grid
@@ -37,7 +37,7 @@ def survey(tag, extent, inverse_mass, geometry, count):
     bounding radius."""
     kinds, movers, balls, some_balls, shared = 0, 0, True, False, False
     for i in range(tag.shape[0]):
-        kind, movable = tag[i, SHAPE], tag[i, STATUS] == MOVABLE
+        kind, movable = tag[i, SHAPE], tag[i, STATUS] >= MOVABLE  # asleep or not
         kinds |= 1 << kind
         shared |= geometry[i] >= 0
         if movable:
@@ -57,7 +57,7 @@ def traits_of(bodies):
     count = np.zeros(BINS, np.int64)
     kinds, movers, balls, some_balls, shared = survey(bodies.tag, bodies.extent, bodies.inverse_mass, bodies.geometry, count)
     kinds, movers = (frozenset(k for k in range(PLANE + 1) if bits >> k & 1) for bits in (kinds, movers))
-    smallest = float(bodies.extent[bodies.tag[:, STATUS] == MOVABLE, 3].min(initial=np.inf))
+    smallest = float(bodies.extent[can_move(bodies.tag[:, STATUS]), 3].min(initial=np.inf))
     return Traits(kinds, movers, balls, some_balls, not kinds <= {SPHERE, PLANE}, shared, _are_mixed(count), smallest)
 
 

@@ -28,10 +28,6 @@ class JointBlock:
         if self.system is not None:
             self.system.state[0] = 0
 
-    def remember(self):
-        """The step is taken: the next one starts from its impulses."""
-        self.memory[:] = self.impulse
-
     @property
     def count(self):
         return len(self.rows.eta)

@@ -101,7 +101,7 @@ def gather_members(tag, position, quaternion, velocity, inverse_mass, step, memb
             members.inverse_mass[k] = members.mass[k] = 0.0
             members.velocity[k], members.inverse_inertia[k], members.inertia[k] = 0.0, 0.0, 0.0
             continue
-        members.status[k] = tag[b, STATUS]
+        members.status[k] = min(tag[b, STATUS], MOVABLE)  # machines sleep as a whole: to their joints nothing changes
         for c in range(3):
             members.position[k, c] = position[b, c]
             members.velocity[k, c] = velocity[b, c]
@@ -112,7 +112,7 @@ def gather_members(tag, position, quaternion, velocity, inverse_mass, step, memb
             members.ahead_quaternion[k, c] = quaternion[b, c]
         x, y, z = members.velocity[k, 3], members.velocity[k, 4], members.velocity[k, 5]
         ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
-        if tag[b, STATUS] == MOVABLE:
+        if members.status[k] == MOVABLE:
             m = to_matrix(quaternion[b])
             members.inverse_mass[k], members.mass[k] = inverse_mass[b, 0], 1.0 / inverse_mass[b, 0]
             turned_tensor(m, ix, iy, iz, members.inverse_inertia, k)

@@ -13,7 +13,7 @@ from gravel.cpu.joints import rows as joint_rows
 from gravel.cpu.joints.block import JointBlock
 from gravel.joints.rows import FORCE, HOLD, SPRING, JointState
 from gravel.rotations import from_rotation_vector, multiply
-from gravel.state import MOVABLE
+from gravel.state import MOVABLE, SLEEPING, STATUS
 
 ALIGNED = 1e-6  # of the largest velocity: what joints may be off at the start without a correction
 BLOWS = 1000  # passes over the rows that take the rest out, where they are solved one by one
@@ -102,11 +102,32 @@ class JointStage:
 
     # --- the end of the step
     def report(self, bodies, step):
-        """Reactions of the step, and coordinates, rates and violations at the bodies' new poses; returns the largest violation."""
-        laws.reactions(
-            self.anchors, self.members, self.laws, self.rows, self.measured, self.block.impulse, step, self.force, self.torque, self.motor
-        )
+        """Reactions of the step, and coordinates, rates and violations at the bodies' new poses; returns the largest violation. Joints
+        of bodies that sleep bear what they bore when those fell asleep."""
+        out = self.force, self.torque, self.motor
+        resting = self._resting(bodies) if bodies.dozing else None
+        borne = [] if resting is None else [values[resting] for values in out]
+        laws.reactions(self.anchors, self.members, self.laws, self.rows, self.measured, self.block.impulse, step, *out)
+        for values, kept in zip(out, borne):
+            values[resting] = kept
         return self.look(bodies)
+
+    def remember(self, bodies):
+        """The step is taken: the next one starts from its impulses, and rows of bodies that sleep from those that they fell asleep with."""
+        awake = slice(None)
+        if bodies.dozing:
+            awake = ~np.logical_or.reduceat(self._sleepers(bodies)[self.rows.member], self.rows.start[:-1])
+        self.block.memory[awake] = self.block.impulse[awake]
+
+    def _resting(self, bodies):
+        """Mask of the joints of bodies that sleep."""
+        ends = np.stack([self.anchors.member_a, self.anchors.member_b])
+        return (self._sleepers(bodies)[ends] & (ends >= 0)).any(axis=0)
+
+    def _sleepers(self, bodies):
+        """Mask of the members that sleep."""
+        place = self.members.place
+        return (place >= 0) & (bodies.tag[place, STATUS] == SLEEPING)
 
     def look(self, bodies):
         """Coordinates, rates and violations at the bodies' poses; returns the largest violation."""
