@@ -10,7 +10,21 @@ import click
 
 from gravel import checks
 
-NAMES = ("collide", "contacts", "ellipsoids", "pairs", "box-collider", "solver", "step", "state", "convergence", "start", "crowd", "joints")
+NAMES = (
+    "collide",
+    "contacts",
+    "ellipsoids",
+    "pairs",
+    "box-collider",
+    "solver",
+    "step",
+    "state",
+    "convergence",
+    "start",
+    "crowd",
+    "joints",
+    "packing",
+)
 
 
 def run(names, quick, threads, as_json):
