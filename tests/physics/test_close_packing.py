@@ -1,8 +1,7 @@
 """Frictionless spheres, pressed until they are jammed: fraction and contacts of random close packing.
 
 The literature's 0.64 (Berryman 1983; Scott and Kilgour 1969: 0.6366) and 6 contacts (isostatic: as many contacts as directions in which
-the spheres can move; O'Hern et al. 2003) hold for infinitely many. Of N spheres the fraction at which they jam spreads by about
-0.16 / N^0.55 and is lower by some 0.1 / L^1.4 in cells of L diameters (O'Hern et al.): 0.007 and 0.01 for 300.
+the spheres can move; O'Hern et al. 2003) hold for infinitely many; a few hundred spread by about a hundredth around them.
 """
 
 import numpy as np
