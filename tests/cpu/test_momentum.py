@@ -42,7 +42,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow) if case == "double precision" else case for case in CASES])
 def test_fewer_sweeps_to_the_same_residual(case):
     sim = CASES[case]()
     assert sim.report.contacts > 300

@@ -30,6 +30,7 @@ def check(result: Jammed, fractions, contacts):
     assert result.contacts_of_all - 0.1 < 2 * len(distances) / simulation.count < contacts[1] + 0.3  # and those that are only near
 
 
+@pytest.mark.slow
 def test_a_few_hundred_jam_near_random_close_packing():
     check(jammed(300, 1), (0.60, 0.65), (5.8, 6.2))
 

@@ -37,7 +37,10 @@ SMALL = {
 MACHINES = {"segregation": 3, "vehicle": 97, "excavator": 7, "oedometer": 1, "triaxial": 5, "direct-shear": 1}  # bodies beside the grains
 
 
-@pytest.mark.parametrize("name", scenes.NAMES)
+LONG = {"direct-shear"}  # takes half a minute
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in scenes.NAMES])
 def test_scene_passes_its_own_checks(name):
     setup = scenes.build(name, SMALL[name])
     simulation = gv.Simulation(setup.scene, setup.dt, **setup.options)
