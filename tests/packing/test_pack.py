@@ -54,6 +54,7 @@ def test_equal_balls(name, fraction):
     assert packing.overlap == 0.0 and np.all(packing.radii == radius)
 
 
+@pytest.mark.slow
 def test_dense_equal_balls_in_a_box_of_fifteen_diameters():
     packing = gv.pack(gv.Sphere(0.5), gv.BoxRegion((0, 0, 0), (15, 15, 15)), fraction=0.60)
     assert len(packing) * ball_volume(0.5) / 15**3 == pytest.approx(0.60, abs=2e-4)
