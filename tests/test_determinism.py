@@ -21,7 +21,7 @@ def run_scene(name, bodies, steps, threads=None, **options):
 
 
 @pytest.mark.skipif(largest_thread_count() < 2, reason="one core: there is only one number of threads to compare")
-@pytest.mark.parametrize("name, bodies", [("pile", 3000), ("tank", 3000), ("wall", 1600)])
+@pytest.mark.parametrize("name, bodies", [("pile", 3000), ("tank", 3000), pytest.param("wall", 1600, marks=pytest.mark.slow)])
 def test_same_bits_on_one_and_two_threads(name, bodies):
     one, two = run_scene(name, bodies, 60, 1), run_scene(name, bodies, 60, 2)
     assert one.state_hash() == two.state_hash()

@@ -213,6 +213,7 @@ def test_contacts_are_those_of_brute_force(make, name):
 
 
 @pytest.mark.parametrize("make", [mixed, few_boulders, boxes_and_planes, with_removed_bodies], ids=lambda make: make.__name__)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_one_and_two_threads_give_the_same_bits(make, name):
     bodies = make()

@@ -42,7 +42,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow) if case == "double precision" else case for case in CASES])
+LONG = {"balls that roll hard", "balls and boxes", "double precision"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow) if case in LONG else case for case in CASES])
 def test_fewer_sweeps_to_the_same_residual(case):
     sim = CASES[case]()
     assert sim.report.contacts > 300

@@ -597,6 +597,7 @@ def test_single_precision_is_close_to_double(solver, friction):
     assert np.allclose(single.velocities, double.velocities, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_a_bit():
     arguments = random_contacts(20, movable=3000, contacts=8000)
     tables = []

@@ -37,7 +37,7 @@ SMALL = {
 MACHINES = {"segregation": 3, "vehicle": 97, "excavator": 7, "oedometer": 1, "triaxial": 5, "direct-shear": 1}  # bodies beside the grains
 
 
-LONG = {"vehicle", "direct-shear", "simple-shear"}  # run with `pytest -m slow`
+LONG = {"vehicle", "excavator", "terrain", "direct-shear", "simple-shear"}  # run with `pytest -m slow`
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in scenes.NAMES])
