@@ -56,6 +56,8 @@ class ServoWall:
         self.area = float(size.prod()) if area is None else checks.number("area", area, above=0.0)
         thickness = THICKNESS * float(size.min()) if thickness is None else checks.number("thickness", thickness, above=0.0)
         motor = self._motor(force, stress, speed)
+        if on is not None and checks.count("on", on) >= len(scene):
+            raise ValueError(f"on must be the id of a body, below {len(scene)}, not {on}")
         first = self._across(across)
         frame = np.column_stack([first, np.cross(self.normal, first), self.normal])
         turned = Rotation.from_matrix(frame).as_quat()[[3, 0, 1, 2]]

@@ -10,7 +10,6 @@ import os
 import threading
 import time as clock_module
 import uuid
-import warnings
 import weakref
 from array import array
 from collections.abc import Callable, Iterable
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gravel import checks
+from gravel import cautions, checks
 from gravel.cell import Deformation
 from gravel.contacts import ContactTable
 from gravel.engine import CellTooSmall, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
@@ -27,13 +26,12 @@ from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.joints.kinds import SLIDES, TURNS
 from gravel.joints.table import JointTable, joint_table
-from gravel.materials import DEFAULT, PAIR_FIELDS, Material
+from gravel.materials import DEFAULT, Material
 from gravel.motion import pose_at, surface_at, surface_of
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
 from gravel.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
-from gravel.shapes import MESH, SPHERE
 from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
 from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
@@ -44,13 +42,9 @@ if TYPE_CHECKING:
     from gravel.run import RunReport
 
 PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
-OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
-DEEP = 0.05  # of the smaller body's radius: a penetration that is worth a warning
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
 TOLERANCE = 0.05  # of |gravity| dt: the default tolerance of a step
 WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
-MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
-EARTH = 9.81  # m/s2: what counts as weight where there is no gravity
 ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 
 
@@ -190,8 +184,8 @@ class Simulation:
         self._under_way = _nobody  # who is changing the engine, if anybody is
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
-        self._check_cohesion(self.materials.contact_values())
-        self._warn_of_arms()
+        cautions.check_cohesion(self, self.materials.contact_values())
+        cautions.warn_of_arms(self)
         self.mechanism = scene.mechanism.copy()
         self._settle_joints()
         self._movers = NO_MOVERS  # bodies with a motion that have moved in this step
@@ -261,11 +255,11 @@ class Simulation:
                 lap.seconds,
             )
         if self.steps == 1:
-            self._warn_of_overlaps(found.penetration)
+            cautions.warn_of_overlaps(self, found.penetration)
         if found.penetration > self._deepest:
-            self._warn_of_depth(self.report)
+            cautions.warn_of_depth(self, self.report)
         if not self._warned_of_speed:
-            self._warn_of_speed()
+            cautions.warn_of_speed(self)
         return self.report
 
     def _prepare(self, warm, lap):
@@ -337,27 +331,9 @@ class Simulation:
             recovery_speed=self.recovery_speed,
             threshold=threshold,
         )
-        self._check_cohesion(rules.contact_values)
+        cautions.check_cohesion(self, rules.contact_values)
         self.engine.set_rules(rules)
         self._rules = rules
-
-    def _check_cohesion(self, contact_values):
-        """Refuse what bodies cannot bear in this precision: impulses are rounded, and what is rounded off must not be a weight."""
-        cohesion = contact_values[..., PAIR_FIELDS.index("cohesion")]
-        if not cohesion.any():
-            return
-        material, inverse_mass = self.engine.field("tag")[:, MATERIAL], self.engine.field("inverse_mass")[:, 0]
-        light = np.zeros(len(cohesion))  # 1/kg, of the lightest body of each material
-        np.maximum.at(light, material, inverse_mass)
-        times = cohesion * np.maximum.outer(light, light) / (math.hypot(*self.gravity) or EARTH)
-        if times.max() > MOST_COHESION[self.precision]:
-            i, j = np.unravel_index(np.argmax(times), times.shape)
-            lighter = i if light[i] >= light[j] else j
-            row = np.flatnonzero((material == lighter) & (inverse_mass == light[lighter]))[0]
-            raise ValueError(
-                f"cohesion must be at most {MOST_COHESION[self.precision]:g} times a body's weight in {self.precision} precision, but "
-                f"{cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {self.engine.ids()[row]}"
-            )
 
     @property
     def tolerance(self) -> float:
@@ -535,85 +511,6 @@ class Simulation:
             self.engine.break_joints(broken)
             self._part()
         return len(broken)
-
-    def _warn_of_arms(self):
-        """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit."""
-        tag, radius = self.engine.field("tag"), self.engine.field("extent")[:, 3]
-        smallest = np.full(len(self.materials.kinds), np.inf)
-        moves = can_move(tag[:, STATUS])
-        np.minimum.at(smallest, tag[moves, MATERIAL], radius[moves])
-        for name in ("rolling_friction", "spinning_friction"):
-            arms = np.array([getattr(material, name) for material in self.materials.kinds])
-            if (arms > smallest).any():
-                row = int(np.argmax(arms / smallest))
-                warnings.warn(
-                    f"{name} of {self.materials.kinds[row]} is a length, {arms[row]:g} m, and larger than a body of that material, whose "
-                    f"bounding radius is {smallest[row]:g} m: is it meant in units of the radius? Then multiply it by the radius",
-                    stacklevel=3,
-                )
-                return
-
-    def _warn_of_depth(self, report):
-        """Once: bodies that are far inside each other, which two are the worst, and what can be done about it."""
-        penetration = self._deepest = report.max_penetration
-        extent, status = self.engine.field("extent"), self.engine.field("tag")[:, STATUS]
-        if penetration <= DEEP * extent[can_move(status), 3].min(initial=np.inf):
-            return
-        table = self.engine.contacts()
-        worst = int(np.argmin(table.gap))
-        a, b = int(table.body_a[worst]), int(table.body_b[worst])
-        size = self.engine.pick("extent", [a, b])[:, 3].min()
-        if penetration > DEEP * size:
-            self._deepest = np.inf
-            unsolved = "" if report.converged else f", and the step ended with a residual of {report.residual:.1e} m/s"
-            warnings.warn(
-                f"bodies {a} and {b} overlap by {penetration:.3g} m, {100 * penetration / size:.0f} % of the smaller one's radius, in step "
-                f"{report.step}{unsolved}: bodies that start apart, a smaller dt or more iterations keep them apart, and heavy bodies on "
-                f"much lighter ones need more of both",
-                stacklevel=4,
-            )
-
-    def _warn_of_speed(self):
-        """Once: a solid other than a ball that moves further in a step than it is thick, near a mesh, may pass through its edges."""
-        engine = self.engine
-        tag = engine.field("tag")
-        meshes, solid = tag[:, SHAPE] == MESH, can_move(tag[:, STATUS]) & (tag[:, SHAPE] != SPHERE)
-        if not (meshes.any() and solid.any()):
-            return
-        extent, geometry, position = engine.field("extent"), engine.field("geometry"), engine.field("position")
-        way = self.dt * np.linalg.norm(engine.field("velocity")[:, LINEAR], axis=1)
-        half = np.where(extent[:, :3] > 0.0, extent[:, :3], np.inf).min(axis=1)
-        shaped = solid & (geometry != NONE)
-        half[shaped] = extent[shaped, 0] * np.array([g.half.min() for g in self.geometries] or [0.0])[geometry[shaped]]
-        fast = solid & (way > half)
-        for mesh in np.flatnonzero(meshes) if fast.any() else ():
-            apart = np.linalg.norm(position - position[mesh], axis=1) - extent[mesh, 3] - extent[:, 3] - way
-            if (fast & (apart < 0.0)).any():
-                row = int(np.argmax(np.where(fast & (apart < 0.0), way / half, 0.0)))
-                body, other = int(engine.ids()[row]), int(engine.ids()[int(mesh)])
-                self._warned_of_speed = True
-                warnings.warn(
-                    f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the "
-                    f"mesh of body {other}: from such a speed on, solids other than balls may pass through edges of meshes; dt below "
-                    f"{self.dt * half[row] / way[row]:.2g} s avoids that",
-                    stacklevel=4,
-                )
-                return
-
-    def _warn_of_overlaps(self, penetration):
-        """Bodies of one machine that overlap at the start, and that its joints may keep from parting."""
-        if not len(self.mechanism) or penetration == 0.0:
-            return
-        machine, table = self.mechanism.machine_of_bodies(self.engine.joint_state()), self.engine.contacts()
-        for a, b, gap in zip(table.body_a.tolist(), table.body_b.tolist(), table.gap.tolist()):
-            size = self.engine.pick("extent", [a, b])[:, 3].min() if a in machine and machine.get(b) == machine[a] else 0.0
-            if gap < -OVERLAP * size < 0.0:
-                warnings.warn(
-                    f"bodies {a} and {b} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
-                    f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
-                    stacklevel=3,
-                )
-                return
 
     # --- the state: arrays by id, taken back before the next step and fresh when asked for again (``gravel.state.Views``)
     @property
@@ -872,31 +769,35 @@ class Simulation:
         for name, material in (("material_a", material_a), ("material_b", material_b)):
             if isinstance(material, Material) and material not in self.materials and material in self.materials.kinds:
                 raise ValueError(f"{name} must be what material_of(body) gives, not another Material that is equal to it")
-        with _Alone(self):
-            before, self.materials = self.materials, self.materials.copy()
-            try:
-                self.materials.set_pair(material_a, material_b, values)
-                self._mark_materials()
-                self._check_cohesion(self.materials.contact_values())
-            except (TypeError, ValueError):
-                self.materials = before
-                self._mark_materials()
-                raise
-            self._rules, self._roused = None, True
+        self._change_materials(lambda: self.materials.set_pair(material_a, material_b, values))
 
     def set_material(self, ids, material: Material) -> None:
         """Bodies are made of ``material`` from now on, as far as contacts go; they keep their mass."""
-        ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
-        if not isinstance(material, Material):
-            raise TypeError(f"material must be a Material, not {material!r}")
-        if len(ids) and (ids.min() < 0 or ids.max() >= self.count or not self.alive[ids].all()):
-            raise ValueError(f"ids must be those of bodies that are there, not {ids[:5].tolist()}{' ...' if len(ids) > 5 else ''}")
-        with _Alone(self):
+        ids = self._checked_ids(ids)
+        if not self.alive[ids].all():
+            raise ValueError(f"ids must be those of bodies that are there, but body {ids[~self.alive[ids]][0]} was removed")
+
+        def change():
             number = self.materials.number_of(material)
             for body in ids.tolist():
                 self._material_of[body] = number
-            self._mark_materials()
-            self._rules = None
+
+        self._change_materials(change)
+
+    def _change_materials(self, change):
+        """Call a function that changes materials or who has them; what it does is taken back if it, or its outcome, is refused."""
+        with _Alone(self):
+            before = self.materials, self._material_of
+            self.materials, self._material_of = self.materials.copy(), self._material_of[:]
+            try:
+                change()
+                self._mark_materials()
+                cautions.check_cohesion(self, self.materials.contact_values())
+            except (TypeError, ValueError):
+                self.materials, self._material_of = before
+                self._mark_materials()
+                raise
+            self._rules, self._roused = None, True
 
     def material_of(self, body: int) -> Material:
         """The material of a body: the object with which it was made, or after ``load`` the one that stands for it."""

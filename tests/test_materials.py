@@ -270,3 +270,31 @@ def test_bodies_can_be_made_of_another_material_in_a_run():
     for ids, material, words in (([7], rubber, "ids must be"), ([box], "rubber", "material must be")):
         with pytest.raises((ValueError, TypeError), match=words):
             sim.set_material(ids, material)
+
+
+def test_a_material_that_is_refused_changes_nothing():
+    """Cohesion far beyond the weight: the bodies keep what they are made of, and the next step is taken as before."""
+    scene = gv.Scene()
+    plain = gv.Material()
+    scene.add_body(gv.Plane(), material=gv.Material(cohesion=1e9), fixed=True)
+    ball = scene.add_body(gv.Sphere(0.01), (0, 0, 0.01), plain)
+    sim = gv.Simulation(scene, 1e-3, threads=1)
+    sim.step()
+    known = len(sim.materials)
+    with pytest.raises(ValueError, match="cohesion must be at most"):
+        sim.set_material(ball, gv.Material(cohesion=1e9))
+    assert sim.material_of(ball) is plain and len(sim.materials) == known
+    sim.step()
+
+
+def test_another_material_wakes_those_who_sleep():
+    scene = gv.Scene((1.0, 0.0, -9.81))
+    scene.add_body(gv.Plane(), material=gv.Material(friction=1.0), fixed=True)
+    box = scene.add_body(gv.Box((0.1, 0.1, 0.1)), (0, 0, 0.1), gv.Material(friction=1.0))
+    sim = gv.Simulation(scene, 1e-3, precision="double", friction="coulomb", sleep=gv.Sleep(time=0.05))
+    sim.run(0.3)
+    assert sim.asleep[box]
+    sim.set_material(box, gv.Material(friction=0.0))
+    sim.run(0.4)
+    assert not sim.asleep[box]
+    assert sim.velocities[box, 0] == pytest.approx(0.1, rel=0.02)

@@ -101,7 +101,8 @@ def test_friction_angles():
         ({"force": 1.0, "normal": (0, 0, 0)}, "normal must have a direction"),
         ({"force": 1.0, "across": (0, 0, 1)}, "across must be at right angles"),
         ({"stress": 1.0, "area": -1.0}, "area must be greater than 0"),
-        ({"force": 1.0, "on": 7}, "body"),
+        ({"force": 1.0, "on": 7}, "on must be the id of a body, below 1, not 7"),
+        ({"force": 1.0, "mass": -1.0}, "masses must be greater than 0"),
     ],
 )
 def test_refused(change, words):
@@ -110,3 +111,4 @@ def test_refused(change, words):
     given = {"centre": (0, 0, 1), "normal": (0, 0, -1), "size": (1, 1), **change}
     with pytest.raises((ValueError, TypeError), match=words):
         gv.ServoWall(scene, **given)
+    assert len(scene) == 1 and len(scene.mechanism) == 0

@@ -1,0 +1,123 @@
+"""Cautions: what a simulation refuses or questions because of how its numbers fit together, beyond what each of them may be.
+
+Each looks at a whole simulation. Warnings name the bodies and what can be done, and note in the simulation that they have been given
+before they are: turned into errors, they come once all the same.
+"""
+
+import math
+import warnings
+
+import numpy as np
+
+from gravel.materials import PAIR_FIELDS
+from gravel.shapes import MESH, SPHERE
+from gravel.shapes.geometry import NONE
+from gravel.state import LINEAR, MATERIAL, SHAPE, STATUS, can_move
+
+OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
+DEEP = 0.05  # of the smaller body's radius: a penetration that is worth a warning
+MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
+EARTH = 9.81  # m/s2: what counts as weight where there is no gravity
+
+
+def check_cohesion(simulation, contact_values):
+    """Refuse what bodies cannot bear in this precision: impulses are rounded, and what is rounded off must not be a weight."""
+    cohesion = contact_values[..., PAIR_FIELDS.index("cohesion")]
+    if not cohesion.any():
+        return
+    material, inverse_mass = simulation.engine.field("tag")[:, MATERIAL], simulation.engine.field("inverse_mass")[:, 0]
+    light = np.zeros(len(cohesion))  # 1/kg, of the lightest body of each material
+    np.maximum.at(light, material, inverse_mass)
+    times = cohesion * np.maximum.outer(light, light) / (math.hypot(*simulation.gravity) or EARTH)
+    if times.max() > MOST_COHESION[simulation.precision]:
+        i, j = np.unravel_index(np.argmax(times), times.shape)
+        lighter = i if light[i] >= light[j] else j
+        row = np.flatnonzero((material == lighter) & (inverse_mass == light[lighter]))[0]
+        raise ValueError(
+            f"cohesion must be at most {MOST_COHESION[simulation.precision]:g} times a body's weight in {simulation.precision} precision, "
+            f"but {cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {simulation.engine.ids()[row]}"
+        )
+
+
+def warn_of_arms(simulation):
+    """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit."""
+    tag, radius = simulation.engine.field("tag"), simulation.engine.field("extent")[:, 3]
+    smallest = np.full(len(simulation.materials.kinds), np.inf)
+    moves = can_move(tag[:, STATUS])
+    np.minimum.at(smallest, tag[moves, MATERIAL], radius[moves])
+    for name in ("rolling_friction", "spinning_friction"):
+        arms = np.array([getattr(material, name) for material in simulation.materials.kinds])
+        if (arms > smallest).any():
+            row = int(np.argmax(arms / smallest))
+            warnings.warn(
+                f"{name} of {simulation.materials.kinds[row]} is a length, {arms[row]:g} m, and larger than a body of that material, whose "
+                f"bounding radius is {smallest[row]:g} m: is it meant in units of the radius? Then multiply it by the radius",
+                stacklevel=3,
+            )
+            return
+
+
+def warn_of_depth(simulation, report):
+    """Once: bodies that are far inside each other, which two are the worst, and what can be done about it."""
+    penetration = simulation._deepest = report.max_penetration
+    extent, status = simulation.engine.field("extent"), simulation.engine.field("tag")[:, STATUS]
+    if penetration <= DEEP * extent[can_move(status), 3].min(initial=np.inf):
+        return
+    table = simulation.engine.contacts()
+    worst = int(np.argmin(table.gap))
+    a, b = int(table.body_a[worst]), int(table.body_b[worst])
+    size = simulation.engine.pick("extent", [a, b])[:, 3].min()
+    if penetration <= DEEP * size:
+        return
+    simulation._deepest = np.inf
+    unsolved = "" if report.converged else f", and the step ended with a residual of {report.residual:.1e} m/s"
+    warnings.warn(
+        f"bodies {a} and {b} overlap by {penetration:.3g} m, {100 * penetration / size:.0f} % of the smaller one's radius, in step "
+        f"{report.step}{unsolved}: bodies that start apart, a smaller dt or more iterations keep them apart, and heavy bodies on "
+        f"much lighter ones need more of both",
+        stacklevel=4,
+    )
+
+
+def warn_of_speed(simulation):
+    """Once: a solid other than a ball that moves further in a step than it is thick, near a mesh, may pass through its edges."""
+    engine = simulation.engine
+    tag = engine.field("tag")
+    meshes, solid = tag[:, SHAPE] == MESH, can_move(tag[:, STATUS]) & (tag[:, SHAPE] != SPHERE)
+    if not (meshes.any() and solid.any()):
+        return
+    extent, geometry, position = engine.field("extent"), engine.field("geometry"), engine.field("position")
+    way = simulation.dt * np.linalg.norm(engine.field("velocity")[:, LINEAR], axis=1)
+    half = np.where(extent[:, :3] > 0.0, extent[:, :3], np.inf).min(axis=1)
+    shaped = solid & (geometry != NONE)
+    half[shaped] = extent[shaped, 0] * np.array([g.half.min() for g in simulation.geometries] or [0.0])[geometry[shaped]]
+    fast = solid & (way > half)
+    for mesh in np.flatnonzero(meshes) if fast.any() else ():
+        apart = np.linalg.norm(position - position[mesh], axis=1) - extent[mesh, 3] - extent[:, 3] - way
+        if (fast & (apart < 0.0)).any():
+            row = int(np.argmax(np.where(fast & (apart < 0.0), way / half, 0.0)))
+            simulation._warned_of_speed = True
+            body, other = int(engine.ids()[row]), int(engine.ids()[int(mesh)])
+            warnings.warn(
+                f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the "
+                f"mesh of body {other}: from such a speed on, solids other than balls may pass through edges of meshes; dt below "
+                f"{simulation.dt * half[row] / way[row]:.2g} s avoids that",
+                stacklevel=4,
+            )
+            return
+
+
+def warn_of_overlaps(simulation, penetration):
+    """Bodies of one machine that overlap at the start, and that its joints may keep from parting."""
+    if not len(simulation.mechanism) or penetration == 0.0:
+        return
+    machine, table = simulation.mechanism.machine_of_bodies(simulation.engine.joint_state()), simulation.engine.contacts()
+    for a, b, gap in zip(table.body_a.tolist(), table.body_b.tolist(), table.gap.tolist()):
+        size = simulation.engine.pick("extent", [a, b])[:, 3].min() if a in machine and machine.get(b) == machine[a] else 0.0
+        if gap < -OVERLAP * size < 0.0:
+            warnings.warn(
+                f"bodies {a} and {b} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
+                f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
+                stacklevel=3,
+            )
+            return
