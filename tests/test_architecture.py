@@ -51,7 +51,6 @@ ALLOWED = {
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN
     | {"cautions", "errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "sleep", "solvers", "run", "io"},
-    | {"cautions", "errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "sleep", "solvers", "run", "io"},
     "sweep": {"checks", "engine", "errors"},
     "run": {"checks", "errors", "interrupts", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "io"},
