@@ -56,7 +56,7 @@ ALLOWED = {
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "io"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
-    "scenes": USER | {"scenes"},
+    "scenes": USER | {"measures", "scenes"},
     "bench": USER | {"scenes", "measures", "bench", "cpu", "cli"},
     "packing": PLAIN | {"engine", "scene", "solvers", "detection", "simulation", "packing"},
     "robot_trial": USER,

@@ -8,6 +8,7 @@ import numpy as np
 
 from gravel.cell import Deformation
 from gravel.materials import Material
+from gravel.measures import stress
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, unfinished_check
 from gravel.shapes import Sphere
@@ -38,16 +39,6 @@ def build(bodies, seed):
     return Setup(scene, 1 / 2000, STRAIN / RATE, lambda s, r: run.check(s, r, bodies), [run], options, run.curve)
 
 
-def stress_of(simulation):
-    """(3, 3) Pa, compression positive: of the contacts, and of the velocities against the flow."""
-    table, cell, moves = simulation.contacts, simulation.cell, simulation.movable
-    branch = cell.separation(simulation.positions[table.body_b] - simulation.positions[table.body_a])
-    peculiar = simulation.velocities[moves].astype(float)
-    peculiar[:, 0] -= cell.shear_rate * (simulation.positions[moves, 2] - 0.5 * (cell.low[2] + cell.high[2]))
-    moving = np.einsum("n,ni,nj->ij", simulation.masses[moves], peculiar, peculiar)
-    return (np.einsum("ni,nj->ij", table.impulse, branch) / simulation.dt + moving) / cell.volume
-
-
 class Shear:
     def __init__(self):
         self.curve = Curve("strain -", "shear_stress Pa", "normal_stress Pa", "fraction -")
@@ -56,9 +47,9 @@ class Shear:
     def __call__(self, simulation):
         if simulation.steps % EVERY:
             return
-        cell, stress = simulation.cell, stress_of(simulation)
+        cell, tensor = simulation.cell, stress(simulation, kinetic=False)  # the flow is slow
         radii = simulation.bodies.extent[:, 0]
-        self.curve.add(cell.shear_strain, -stress[0, 2], stress[2, 2], 4 / 3 * np.pi * (radii**3).sum() / cell.volume)
+        self.curve.add(cell.shear_strain, -tensor[0, 2], tensor[2, 2], 4 / 3 * np.pi * (radii**3).sum() / cell.volume)
         if cell.shear_strain >= STEADY:
             self.heights.append((simulation.positions[:, 2] - cell.low[2]) / cell.lengths[2])
             self.speeds.append(simulation.velocities[:, 0] / (cell.shear_rate * cell.lengths[2]))
