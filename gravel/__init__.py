@@ -39,6 +39,7 @@ from gravel.joints.kinds import (
 from gravel.joints.table import JointTable
 from gravel.materials import Material
 from gravel.motion import ConstantVelocity, Oscillation
+from gravel.mpi.domain import Bisection, Grid, Hexagons
 from gravel.packing.blend import Mixture
 from gravel.packing.pack import Packing, pack
 from gravel.packing.pour import Pourer, pour
@@ -61,6 +62,7 @@ __version__ = "0.7.0"
 __all__ = [
     "APGD",
     "BarzilaiBorwein",
+    "Bisection",
     "Box",
     "BoxRegion",
     "Bushing",
@@ -84,7 +86,9 @@ __all__ = [
     "Frame",
     "GaussSeidel",
     "Gear",
+    "Grid",
     "HeightField",
+    "Hexagons",
     "HopperRegion",
     "Jacobi",
     "JointTable",

@@ -6,7 +6,7 @@ ids here. Rules and joints go in as plain arrays, tables come out as plain array
 
 An engine runs the stages of a step in this order (``Simulation.step`` calls them, and nobody else does):
 
-    begin, set_motion, detect, match, bounce, add_forces, measure_joints, set_laws, assemble, (a solver), commit
+    begin, set_motion, detect, match, bounce, add_forces, measure_joints, set_laws, assemble, (a solver), fault, commit
 
 Nothing of the state that users see changes before ``commit``. Detection alone is ``begin`` and ``detect``.
 """
@@ -80,6 +80,18 @@ class CellTooSmall(ValueError):
         self.body = body
 
 
+class Partition(NamedTuple):
+    """Space shared out among processes: a tree of cuts or, where there are centres, to whichever of them is nearest."""
+
+    rank: int  # of this process
+    axis: np.ndarray  # (k,) along which each cut of the tree divides what lies before it
+    cut: np.ndarray  # (k,) m: below it goes the first child, from there on the second
+    child: np.ndarray  # (k, 2) number of a cut, or -1 - rank of a process
+    centre: np.ndarray  # (processes, 3) m, or none; their coordinates along one axis may all be zero: it does not count
+    plain: np.ndarray  # (3,) 1 along the axes that count for the distance from centres
+    border: np.ndarray  # (f, 4) half spaces n . x <= d that hold this process's part
+
+
 class Driven(NamedTuple):
     """Bodies that follow a motion, in one step."""
 
@@ -98,7 +110,6 @@ class Detection(NamedTuple):
 
 
 class Commit(NamedTuple):
-    fault: int  # id of a body that would leave the world or the numbers: then nothing was changed; -1: the step is taken
     energy: float  # J, kinetic
     violation: float  # m, largest error of what a joint holds
 
@@ -115,8 +126,18 @@ class Share(Protocol):
 
     alone: bool
 
-    def velocities(self, velocity: Any) -> None:
-        """Changes of the velocities of shared bodies are added up; all who hold a body get the result."""
+    def note(self, values: Any) -> None:
+        """Take down what the shared bodies have now: (n, 8) values of the bodies in the order of the problem, velocities mostly."""
+
+    def add(self, values: Any, split: bool = False) -> None:
+        """What all processes have changed of them since ``note`` is added up, and all who hold a body get the result. ``split``: each
+        has treated the body as if its share of the body's mass were all of it."""
+
+    def publish(self, values: Any) -> None:
+        """All who hold a part of a machine get what its owner has."""
+
+    def barred(self, turn: int) -> np.ndarray:
+        """Places of the shared bodies that only another process may act on in this turn."""
 
     def total(self, *numbers: float) -> tuple[float, ...]:
         """Sums over all processes."""
@@ -130,8 +151,17 @@ class Alone:
 
     alone = True
 
-    def velocities(self, velocity: Any) -> None:
+    def note(self, values: Any) -> None:
         pass
+
+    def add(self, values: Any, split: bool = False) -> None:
+        pass
+
+    def publish(self, values: Any) -> None:
+        pass
+
+    def barred(self, turn: int) -> np.ndarray:
+        return np.empty(0, np.int64)
 
     def total(self, *numbers: float) -> tuple[float, ...]:
         return numbers
@@ -276,8 +306,28 @@ class Engine(Protocol):
     def assemble(self, warm: bool) -> Problem:
         """Contacts and joints as one cone problem."""
 
-    def commit(self, world: np.ndarray) -> Commit:
-        """Take the step, unless a body would leave the world (2, 3)."""
+    def fault(self, world: np.ndarray) -> int:
+        """The lowest id of a body that the step would make leave the world (2, 3) or the numbers; -1: there is none."""
+
+    def commit(self) -> Commit:
+        """Take the step."""
+
+    # --- many processes
+    def set_partition(self, partition: Partition, share: Share) -> None:
+        """This process owns the bodies whose ``rank`` is its own, and solves the contacts in its part of space."""
+
+    def put(self, block: Mapping[str, Any]) -> None:
+        """Fields of bodies by name, ``id`` among them: those that are here get these values, the others are added."""
+
+    def border(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows (k,) of the bodies of this process that the next step may make reach beyond its part, and how far each reaches, m. Both are
+        lent until the engine is called again."""
+
+    def touched(self) -> np.ndarray:
+        """(n,) 1 for bodies that can move and that a contact of the last ``detect`` acts on, in the order of ``ids``."""
+
+    def places_of(self, ids: np.ndarray) -> np.ndarray:
+        """(k,) where bodies stand in the vectors of the problem that ``assemble`` gives."""
 
     # --- joints before and after steps
     def close_joints(self) -> None:

@@ -28,6 +28,7 @@ from gravel.joints.kinds import SLIDES, TURNS
 from gravel.joints.table import JointTable, joint_table
 from gravel.materials import DEFAULT, Material
 from gravel.motion import pose_at, surface_at, surface_of
+from gravel.processes import Traffic, make_processes
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
@@ -36,7 +37,7 @@ from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
 from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
 from gravel.solvers import Solver
-from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, STATUS, Views, can_move
+from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, STATUS, LocalViews, Views, can_move
 
 if TYPE_CHECKING:
     from gravel.run import RunReport
@@ -46,6 +47,7 @@ MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, s
 TOLERANCE = 0.05  # of |gravity| dt: the default tolerance of a step
 WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
 ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
+LARGE = 4.0  # times the median radius of what moves: fixed bodies of this size are known to all processes
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class StepReport:
     - ``joint_violation`` m: the largest error of what a joint holds, at the end of the step
     - ``broken``: how many joints broke
     - ``broad_phase``: the name of the one that found the pairs
+    - ``bodies``: how many there are
+    - ``traffic``: what several processes had to tell each other, a ``Traffic``
     - ``seconds`` s of wall clock, by stage
     """
 
@@ -81,6 +85,8 @@ class StepReport:
     joint_violation: float
     broken: int
     broad_phase: str
+    bodies: int
+    traffic: Traffic
     seconds: dict = field(repr=False)
 
 
@@ -102,6 +108,9 @@ class Simulation:
     ``joints`` "direct" solves all joints at once in every iteration, so that their error does not depend on the length of chains;
     "iterative" treats their rows like contacts, as the papers do. ``integrator`` "midpoint" looks at contacts, joints and forces
     half a step ahead (Moreau's rule, second order), "euler" at the start of the step, as the papers do.
+
+    ``domain``: how processes that mpiexec started share out space: ``Grid``, ``Hexagons`` or ``Bisection``; "auto": by bisection, if there
+    are several; None: this process works alone. Arrays are then those of the bodies that this process owns (``ids``), reports are of all.
 
     ``sleep`` Sleep(): bodies that have been at rest for a while cost nearly nothing until they are disturbed, see ``Sleep``. None: all
     are awake.
@@ -144,6 +153,7 @@ class Simulation:
         joints: str = "direct",
         integrator: str = "midpoint",
         sleep: Sleep | None = None,
+        domain: Any = "auto",
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
@@ -159,6 +169,8 @@ class Simulation:
         self.ellipsoid_method, self.margin, self.recovery, self.recovery_speed = ellipsoid_method, margin, recovery, recovery_speed
         self.warm_start, self.restitution_threshold, self.sleep = warm_start, restitution_threshold, sleep
         self.joint_mode = checks.choice("joints", joints, ("direct", "iterative"))
+        self.processes = make_processes(domain)
+        threads = self.processes.threads() if threads is None else threads
         self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
         self.world = _world(bounds, scene)
@@ -166,9 +178,11 @@ class Simulation:
         self.gravity = scene.gravity
         self.materials, self.ignored = scene.materials.copy(), scene.ignored.copy()
         self._material_of = _by_id(scene.bodies)  # the number of each body's material; the engine knows its row
-        self.engine.add(_block_with_forces(scene))
+        self.processes.begin(self.engine, _block_with_forces(scene), _large_bodies(scene), _joined_bodies(scene))
         self._mark_materials()
-        self.views = Views(self.engine, int(scene.bodies.id.max()) + 1, self._refusal)
+        count = int(scene.bodies.id.max()) + 1
+        local = (LocalViews, self.processes.rank) if self.processes.size > 1 else (Views,)
+        self.views = local[0](self.engine, count, self._refusal, *local[1:])
         self.motions = dict(scene.motions)
         self.surfaces = dict(scene.surfaces)
         self._surfaces_told: dict | None = None  # what the engine was told of them last
@@ -228,9 +242,9 @@ class Simulation:
         problem, found, impacts = self._prepare(self.warm_start, lap)
         outcome = self.solver.iterate(problem, self.tolerance)
         lap("solve")
+        self._refuse_fault(self.engine.fault(self.world))
         with HeldBack():  # state, count and report belong together
-            taken = self.engine.commit(self.world)
-            self._refuse_fault(taken.fault)
+            taken = self.engine.commit()
             broken = self._break_overloaded()
             self._advance_cell()
             self.steps += 1
@@ -238,20 +252,25 @@ class Simulation:
             self._refused, self._stepped, self._known_contacts = False, True, None
             self.views.renew()
             lap("positions")
+            contacts, energy, impacts, bodies = self.processes.total(found.contacts, taken.energy, impacts, self.views.own)
+            penetration, violation = self.processes.largest(found.penetration, taken.violation)
+            traffic = self.processes.end(self.engine)
             self.report = StepReport(
                 self.steps,
                 self.time,
-                found.contacts,
+                int(contacts),
                 outcome.iterations,
                 outcome.residual,
                 outcome.residual_rms,
                 outcome.residual <= self.tolerance,
-                found.penetration,
-                taken.energy,
-                impacts,
-                taken.violation,
+                penetration,
+                energy,
+                int(impacts),
+                violation,
                 broken,
                 found.broad_phase,
+                int(bodies),
+                traffic,
                 lap.seconds,
             )
         if self.steps == 1:
@@ -271,12 +290,16 @@ class Simulation:
         self._refused = True  # until the step is taken
         self._tell_of_cell()
         self._tell_of_surfaces()
+        self.processes.renew(engine)
+        lap("copies")
         driven = self._driven() if self.motions else None
         self._wake_disturbed(driven)
         found = self._detect(driven, lap)
         while len(touched := engine.touched_sleepers()):  # what is awake meets them awake; they may touch others that sleep
             engine.wake(touched)
             found = self._detect(driven, lap)
+        self.processes.meet(engine)
+        lap("meeting")
         engine.match(warm)
         lap("match")
         impacts = engine.bounce()
@@ -285,6 +308,7 @@ class Simulation:
         lap("velocities")
         self._drive()
         problem = engine.assemble(warm)
+        self.processes.open(problem)
         lap("assemble")
         return problem, found, impacts
 
@@ -379,9 +403,11 @@ class Simulation:
         return SimulationError(message, body, self.time, self.steps + 1)
 
     def _refuse_fault(self, body):
+        (body,) = map(int, self.processes.largest(body))
         if body >= 0:
-            where = ", ".join(f"{x:g}" for x in self.engine.pick("position", [body])[0])
-            raise self._refusal(f"body {body} at ({where}) m would get a velocity that is not finite or leave the bounds", body)
+            known = self.engine.pick("tag", [body])[0, STATUS] != REMOVED
+            where = f" at ({', '.join(f'{x:g}' for x in self.engine.pick('position', [body])[0])}) m" if known else ""
+            raise self._refusal(f"body {body}{where} would get a velocity that is not finite or leave the bounds", body)
 
     # --- periodic space and moving surfaces in the step
     def _tell_of_cell(self):
@@ -460,9 +486,9 @@ class Simulation:
     # --- joints in the step
     def _settle_joints(self):
         """Before the first step: joints are closed where that was asked for, and velocities fit them."""
-        if len(self.mechanism):
+        if self._solves_joints:
             self._warm_up()()
-        if self.mechanism.open:
+        if self.mechanism.open and self._solves_joints:
             self.engine.set_joints(self.mechanism.arrays(directly=True))
             reach = max(self.mechanism.row_values["scale"], default=1.0)
             for _ in range(ASSEMBLY_ROUNDS):
@@ -473,30 +499,37 @@ class Simulation:
             if not np.max(violation) <= 1e-7 * reach:
                 worst = self.mechanism.names[int(np.nanargmax(violation))]
                 raise ValueError(f"the joints cannot be assembled: {worst} is still {np.max(violation):g} m from being closed")
-            self.mechanism.open = False
+        self.mechanism.open = False
         self._align(range(len(self.mechanism)))
 
     def _join(self):
         """The engine is told of the joints, and of the pairs of bodies that may not touch, when they have changed."""
         if self.mechanism.changed:
-            self.engine.set_joints(self.mechanism.arrays(self.joint_mode == "direct") if len(self.mechanism) else None)
+            self.engine.set_joints(self.mechanism.arrays(self.joint_mode == "direct") if self._solves_joints else None)
             self.mechanism.changed = False
             self._part()
 
     def _part(self):
         """Bodies that are joined may not touch, unless their joint allows it or is broken."""
-        self.engine.exclude(self.mechanism.pairs_apart(self.engine.joint_state().broken))
+        broken = self.engine.joint_state().broken if self._solves_joints else np.zeros(len(self.mechanism), np.uint8)
+        (broken,) = self.processes.of_joints(broken)
+        self.engine.exclude(self.mechanism.pairs_apart(broken))
+
+    @property
+    def _solves_joints(self):
+        """Whether there are joints, and this is the process that solves them."""
+        return len(self.mechanism) > 0 and self.processes.solves_joints
 
     def _align(self, joints):
         """Velocities that these joints, and those connected with them, do not allow are taken out, unless they hang on a body with a
         motion of its own, whose velocity only the step knows."""
         self._join()
-        if len(self.mechanism):
+        if self._solves_joints:
             self.engine.align_joints(self.mechanism.connected(joints, self.engine.joint_state(), self.motions))
 
     def _drive(self):
         """Joints are measured; motors and springs that are functions of time or place are asked for their values."""
-        if len(self.mechanism):
+        if self._solves_joints:
             value, rate = self.engine.measure_joints()
             look = 0.5 * self.dt if self.midpoint else 0.0
             for row, numbers in self.mechanism.evaluate(self.time + look, self.time + self.dt, self.dt, value, rate):
@@ -506,13 +539,21 @@ class Simulation:
         """Joints whose load is too high break; returns how many."""
         if not len(self.mechanism):
             return 0
-        broken = self.mechanism.overloaded(self.engine.joint_state())
+        broken = self.mechanism.overloaded(self.engine.joint_state()) if self._solves_joints else ()
         if len(broken):
             self.engine.break_joints(broken)
+        (number,) = map(int, self.processes.total(len(broken)))
+        if number:
             self._part()
-        return len(broken)
+        return number
 
     # --- the state: arrays by id, taken back before the next step and fresh when asked for again (``gravel.state.Views``)
+    @property
+    def ids(self) -> np.ndarray:
+        """(N,) ids of the bodies that arrays are of, in their order: every id that was ever given or, of several processes, those of the
+        bodies that this one owns."""
+        return self.views.ids
+
     @property
     def positions(self) -> np.ndarray:
         """(N, 3) m; NaN for bodies that were removed. Write to it: the next step takes it."""
@@ -668,6 +709,8 @@ class Simulation:
     def joints(self) -> JointTable:
         """The joints with their positions, speeds, reactions and efforts, a ``JointTable``; one row per joint id."""
         self._join()
+        if not self.processes.solves_joints:
+            raise SimulationError("joints are known to the process that solves them: sim.gather('joints') brings them to the first")
         return joint_table(self.mechanism.coordinates, self.engine.joint_state())
 
     def cast_rays(self, origins, directions, reach: float = math.inf) -> RayHits:
@@ -1034,6 +1077,23 @@ def _by_id(bodies):
     numbers = np.full(int(bodies.id.max()) + 1, -1, np.int32)
     numbers[bodies.id] = bodies.tag[:, MATERIAL]
     return array("i", numbers.tobytes())
+
+
+def _large_bodies(scene):
+    """Mask of the bodies that all processes shall know: fixed ones that are large, and whatever is driven."""
+    status, radius = scene.bodies.status, scene.bodies.extent[:, 3]
+    moves = can_move(status)
+    large = ~moves & (radius > LARGE * (np.median(radius[moves]) if moves.any() else 0.0))
+    driven = np.array(sorted({*scene.motions, *scene.surfaces}), np.int64)
+    large[driven] |= ~moves[driven]
+    return large | (~moves & _joined_bodies(scene))
+
+
+def _joined_bodies(scene):
+    """Mask of the bodies that have joints."""
+    joined = np.zeros(len(scene), bool)
+    joined[scene.mechanism.bodies()] = True
+    return joined
 
 
 def _block_with_forces(scene):

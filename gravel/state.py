@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 REMOVED, IMMOVABLE, MOVABLE, SLEEPING = range(4)
+EVERYWHERE, LEAVING = -1, -2  # ranks of bodies that belong to no process because all know them, and that this one will forget
 
 
 def can_move(status: np.ndarray) -> np.ndarray:
@@ -47,6 +48,7 @@ FIELDS = (
     Field("geometry", (), "i4", "number in the scene's geometries, or -1", "-", "once", -1, -1),
     Field("winding", (3,), "i4", "times it has left a periodic cell, upwards less downwards", "-", "step", 0, 0),
     Field("island", (), "i4", "of sleeping bodies, one more than the lowest id in it; 0: awake", "-", "step", 0, 0),
+    Field("rank", (), "i4", "of the process that owns it, or EVERYWHERE; LEAVING - rank: a copy of no use any more", "-", "step", 0, -1),
 )
 FIELD = {field.name: field for field in FIELDS}
 SHAPE, MATERIAL, GROUP, STATUS = range(4)  # columns of a tag; fields that are read together lie together
@@ -73,6 +75,7 @@ class Bodies:
     geometry: np.ndarray
     winding: np.ndarray
     island: np.ndarray
+    rank: np.ndarray
 
     def __init__(self, real=np.float64):
         self.real = np.dtype(real)
@@ -239,3 +242,68 @@ class Views:
         result = np.full((self.count, *values.shape[1:]), field.gone, values.dtype)
         result[self.engine.ids()] = values
         return result
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Whose rows the arrays have."""
+        return np.arange(self.count)
+
+    @property
+    def own(self) -> int:
+        """How many bodies are there."""
+        return len(self.engine.ids())
+
+
+class LocalViews(Views):
+    """What users see of the bodies that one of several processes owns: arrays in the order of their ids (``ids``), which is another after
+    every step. What all processes know is the first one's."""
+
+    def __init__(self, engine, count, refusal, rank):
+        super().__init__(engine, count, refusal)
+        self.rank = rank
+        self._rows: np.ndarray | None = None  # of the bodies, in the order of their ids
+
+    @property
+    def rows(self) -> np.ndarray:
+        if self._rows is None:
+            rank = self.engine.field("rank")
+            rows = np.flatnonzero((rank == self.rank) | ((rank == EVERYWHERE) & (self.rank == 0)))
+            self._rows = rows[np.argsort(self.engine.ids()[rows])]
+        return self._rows
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.engine.ids()[self.rows]
+
+    @property
+    def own(self) -> int:
+        return len(self.rows)
+
+    def take_back(self) -> None:
+        taken = [(name, array.copy()) for name, array in self._lent.items()]
+        for name, values in taken:
+            self._check(name, values, self.ids)
+        for name, values in taken:
+            field, columns = self.LENT[name]
+            whole = self.engine.field(field)[:, columns].copy()
+            whole[self.rows] = values
+            self.engine.set_field(field, columns, whole)
+
+    def renew(self) -> None:
+        for array in self._lent.values():
+            array.flags.writeable = False
+        self._lent.clear()
+        self._rows = None
+
+    def end(self, count: int) -> None:
+        self.take_back()
+        self.renew()
+        self.count = count
+
+    def present(self, *names: str) -> dict[str, np.ndarray]:
+        self.take_back()
+        return {name: self.engine.field(name)[self.rows] for name in names}
+
+    def _by_id(self, field, columns):
+        values = self.engine.field(field.name)[self.rows]
+        return values[:, columns].copy() if field.shape else values

@@ -38,7 +38,8 @@ ALLOWED = {
     "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
     "cpu": ENGINE_ROOM | {"cpu"},
     "gpu": ENGINE_ROOM | {"gpu"},
-    "mpi": PLAIN | {"engine", "scene", "mpi"},
+    "processes": {"engine", "mpi"},  # the one place that knows whether there are several
+    "mpi": PLAIN | {"engine", "errors", "processes", "mpi"},
     "queries": {"checks", "engine", "rotations", "shapes", "state"},
     "scene": PLAIN | {"engine", "queries"},
     "solvers": {"checks", "engine"},
@@ -50,7 +51,8 @@ ALLOWED = {
     "detection": PLAIN | {"contacts", "engine", "scene"},
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN
-    | {"cautions", "errors", "interrupts", "contacts", "engine", "queries", "scene", "settings", "sleep", "solvers", "run", "io"},
+    | {"cautions", "errors", "interrupts", "contacts", "engine", "processes", "queries", "scene", "settings", "sleep", "solvers"}
+    | {"run", "io"},
     "sweep": {"checks", "engine", "errors"},
     "run": {"checks", "errors", "interrupts", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "io"},

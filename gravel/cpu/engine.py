@@ -10,7 +10,7 @@ import numpy as np
 
 from gravel.cpu import contact_table, integrate, queries, sleepers
 from gravel.cpu.buffers import Buffers
-from gravel.cpu.collide import bounds, boxes, carry, exclude, images, pair_functions
+from gravel.cpu.collide import bounds, boxes, carry, exclude, images, pair_functions, territory
 from gravel.cpu.collide.detector import Detector
 from gravel.cpu.joints.stage import JointStage
 from gravel.cpu.rows import FEW, Rows, is_torn
@@ -18,7 +18,7 @@ from gravel.cpu.solve import assemble, impacts, match, tiles
 from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
 from gravel.cpu.solve.blocks import WIDTH, Blocks, Scalars, Unknowns, rows_before
 from gravel.cpu.threads import SMALL, use_threads
-from gravel.engine import ALONE, ELLIPSOID_METHODS, CellTooSmall, Commit, Detection, Margin, Rules, Share, no_lap
+from gravel.engine import ALONE, ELLIPSOID_METHODS, CellTooSmall, Commit, Detection, Margin, Rules, no_lap
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
 from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MOVABLE, SLEEPING, STATUS
@@ -65,9 +65,8 @@ def make_rules(rules, library):
 
 
 class CpuEngine:
-    share: Share = ALONE
-
     def __init__(self, real, broad_phase, threads):
+        self.share, self.partition, self.rank = ALONE, None, 0
         self.real, self.threads = np.dtype(real), threads
         self.buffers, self.rows = Buffers(real), Rows(real)
         self.detector = Detector(self.buffers, broad_phase)
@@ -130,6 +129,47 @@ class CpuEngine:
         getattr(self.rows, name)[:, columns] = values
         if name in ("force", "torque"):
             self.rows.forced = self.rows.forced or bool(np.any(values))
+
+    # --- many processes
+    def set_partition(self, partition, share):
+        self.partition, self.share, self.rank = partition, share, partition.rank
+
+    def put(self, block):
+        self._settle()
+        rows = self.rows.rows_of(block["id"])
+        known = rows >= 0
+        if known.any():
+            for name, values in block.items():
+                getattr(self.rows, name)[rows[known]] = values[known]
+            self.rows.forced = self.rows.forced or any(name in block and bool(np.any(block[name])) for name in ("force", "torque"))
+        if not known.all():
+            self.rows.add({name: values[~known] for name, values in block.items()})
+
+    def border(self):
+        self._settle()
+        self._use_threads()
+        rows, lattice = self.rows, images.ENDLESS if self.lattice is None else self.lattice
+        bodies = bounds.BodyArrays(*(getattr(rows, name) for name in bounds.BodyArrays._fields))
+        start = self.buffers.array("border_start", -(-rows.count // bounds.CHUNK) + 1, dtype="i8")
+        room = max(self.buffers.room("border_rows"), 64)
+        while True:
+            listed = self.buffers.array("border_rows", room, dtype="i8"), self.buffers.array("border_reach", room, dtype="f8")
+            rest = self.rules.margin, self.rules.step, self.partition, lattice, start
+            found = int(territory.list_border(bodies, rows.rank, *rest, *listed))
+            if found <= room:
+                return tuple(values[:found] for values in listed)
+            room = 2 * found
+
+    def touched(self):
+        found, touched = self.detector, np.empty(self.rows.count, np.uint8)
+        territory.list_touched(found.touching, found.arranged.tag[:, bounds.MOVES], found.row, touched)
+        return touched
+
+    def places_of(self, ids):
+        place = np.full(self.rows.count, -1, np.int64)
+        bodies = slice(None) if self.lattice is None else self._of_bodies()
+        place[self.detector.order[bodies]] = np.arange(len(self.detector.order))[bodies]
+        return place[self.rows.rows_of(ids)]
 
     # --- sleep
     def sleep(self, ids, islands):
@@ -264,6 +304,8 @@ class CpuEngine:
         lap("order")
         detector.list_pairs()
         detector.exclude_pairs(self.excluded)
+        if self.partition is not None:
+            detector.keep_own_pairs(self.rows.rank, self.partition)
         lap("broad phase")
         detector.find_contacts()
         lap("narrow phase")
@@ -328,14 +370,51 @@ class CpuEngine:
         self._find_carry()
         self.blow = self.buffers.array("blow", found.contact_room if rules.bouncy else 0, (3,))
         self.shifted = False
-        if not rules.bouncy or found.contact_total == 0:
+        if not rules.bouncy or (found.contact_total == 0 and self.share.alone):
             return 0
         times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
         self.shift = self.buffers.array("shift", len(found.order), (3,), "f8")
-        rest = rules.contact_values, times, rules.gravity, rules.threshold, self.blow, self.shift
-        collisions = int(impacts.bounce(found.contacts, found.touching, found.arranged, self.inertia, self.carry, *rest))
+        partners = self.buffers.array("partners", len(found.order), dtype="i4")
+        self.blow[:], self.shift[:] = 0, 0
+        impacts.count_partners(found.touching, partners)
+        on = rules.contact_values, times, rules.gravity, rules.threshold, partners
+        strike = lambda barred: impacts.bounce(  # noqa: E731
+            found.contacts, found.touching, found.arranged, self.inertia, self.carry, *on, barred, self.blow, self.shift
+        )
+        if not self.share.alone:
+            return self._bounce_in_turns(strike, partners)
+        collisions = int(strike(np.empty(0, np.bool_))[0])
         self.shifted = collisions > 0
         return collisions
+
+    def _bounce_in_turns(self, strike, partners):
+        """Where several processes act on a body, one at a time may strike it: two blows at once would be too much."""
+        velocity, n = self.detector.arranged.velocity, len(partners)
+        self._add_up(partners[:, None])
+        here = anywhere = 0
+        for turn in range(impacts.TURNS):
+            barred = np.zeros(n, np.bool_)
+            barred[self.share.barred(turn)] = True
+            self.share.note(velocity)
+            struck, waiting = strike(barred)
+            self.share.add(velocity)
+            here += struck
+            struck, waiting = self.share.total(struck, waiting)
+            anywhere += struck
+            if struck + waiting == 0:
+                break
+        self.shifted = anywhere > 0
+        if self.shifted:
+            self._add_up(self.shift)
+        return int(here)
+
+    def _add_up(self, values):
+        """Numbers of bodies, few columns, are added up over the processes that act on them."""
+        wide = np.zeros((len(values) + 1, 8), self.real)
+        self.share.note(wide)
+        wide[:-1, : values.shape[1]] = values
+        self.share.add(wide)
+        values[:] = wide[:-1, : values.shape[1]]
 
     def _find_carry(self):
         """What surfaces and copies of the cell move at, at each contact; empty where none does."""
@@ -429,15 +508,21 @@ class CpuEngine:
         return blocks, Unknowns(*now, velocity, *last, array("last_velocity", velocity.size), self.inertia)
 
     # --- the end of the step
-    def commit(self, world):
+    def fault(self, world):
+        found = self.detector
+        faults = self.buffers.array("faults", -(-len(found.order) // bounds.CHUNK), dtype="i8")
+        bodies = found.order, self.bodies, self.rows.rank, self.rank
+        return int(integrate.inspect(*bodies, found.arranged.velocity, self._time_left(), world, faults))
+
+    def _time_left(self):
+        return (0.5 if self.rules.midpoint else 1.0) * self.rules.step
+
+    def commit(self):
         found, rules = self.detector, self.rules
-        chunks = -(-len(found.order) // bounds.CHUNK)
-        faults, energies = self.buffers.array("faults", chunks, dtype="i8"), self.buffers.array("energies", chunks, dtype="f8")
+        energies = self.buffers.array("energies", -(-len(found.order) // bounds.CHUNK), dtype="f8")
         kernel = integrate.commit_balls if found.balls else integrate.commit_any
-        left = (0.5 if rules.midpoint else 1.0) * rules.step
-        fault = int(kernel(found.order, self.bodies, found.arranged.velocity, left, world, faults, energies))
-        if fault >= 0:
-            return Commit(fault, 0.0, 0.0)
+        bodies = found.order, self.bodies, self.rows.rank, self.rank
+        kernel(*bodies, found.arranged.velocity, self._time_left(), energies)
         self.before = None
         order = found.order if self.lattice is None else found.order[self._of_bodies()]
         if self.shifted:
@@ -457,7 +542,7 @@ class CpuEngine:
         self.taken = True
         if self.rows.count > FEW and is_torn(order):
             self._sort_rows(order)
-        return Commit(-1, sum(energies.tolist()), float(violation))
+        return Commit(sum(energies.tolist()), float(violation))
 
     def _of_bodies(self):
         """Which of the arranged bodies are no images."""

@@ -80,13 +80,13 @@ def carry_momentum(before, after, ix, iy, iz, wx, wy, wz):
 
 
 @njit(**INNER)
-def inspect_chunk(chunk, order, bodies, velocity, step, bounds):
+def inspect_chunk(chunk, order, bodies, owner, rank, velocity, step, bounds):
     """Lowest id of a body of the chunk that would get a velocity that is not finite or leave the bounds; -1: none."""
     position, tag, identity = bodies.position, bodies.tag, bodies.id
     fault = np.int64(-1)
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
         b = order[i]
-        if b >= tag.shape[0] or tag[b, STATUS] != MOVABLE:  # an image, or a body that stays
+        if b >= tag.shape[0] or tag[b, STATUS] != MOVABLE or owner[b] != rank:  # an image, a body that stays or is another's
             continue
         total = 0.0
         for k in range(8):
@@ -114,13 +114,13 @@ def make_commit(general):
 
     @njit(**INNER)
     @named("any" if general else "balls")
-    def commit_chunk(chunk, order, bodies, new, step, energies):
+    def commit_chunk(chunk, order, bodies, owner, rank, new, step, energies):
         position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
         inverse_mass, tag = bodies.inverse_mass, bodies.tag
         energy = 0.0
         for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
             b = order[i]
-            if b >= tag.shape[0] or tag[b, STATUS] != MOVABLE:
+            if b >= tag.shape[0] or tag[b, STATUS] != MOVABLE or owner[b] != rank:
                 continue
             ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
             x, y, z = float(new[i, 4]), float(new[i, 5]), float(new[i, 6])
@@ -151,28 +151,25 @@ commit_any_chunk = make_commit(True)
 
 
 @Kernel
-def commit_balls(order, bodies, velocity, step, bounds, faults, energies):
-    """The bodies take the new velocities and advance with them, unless there is a fault: then its id is returned, else -1;
-    ``energies`` := kinetic energy of each chunk."""
+def inspect(order, bodies, owner, rank, velocity, step, bounds, faults):
+    """The lowest id of a body with a fault, or -1. Only the bodies that this process (``rank``) owns are looked at."""
     for chunk in prange(faults.size):
-        faults[chunk] = inspect_chunk(np.int64(chunk), order, bodies, velocity, step, bounds)
-    fault = lowest_fault(faults)
-    if fault < 0:
-        for chunk in prange(energies.size):
-            commit_ball_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
-    return fault
+        faults[chunk] = inspect_chunk(np.int64(chunk), order, bodies, owner, rank, velocity, step, bounds)
+    return lowest_fault(faults)
 
 
 @Kernel
-def commit_any(order, bodies, velocity, step, bounds, faults, energies):
+def commit_balls(order, bodies, owner, rank, velocity, step, energies):
+    """The bodies that this process owns take the new velocities and advance with them; ``energies`` := kinetic energy of each chunk."""
+    for chunk in prange(energies.size):
+        commit_ball_chunk(np.int64(chunk), order, bodies, owner, rank, velocity, step, energies)
+
+
+@Kernel
+def commit_any(order, bodies, owner, rank, velocity, step, energies):
     """The same for bodies of any shape."""
-    for chunk in prange(faults.size):
-        faults[chunk] = inspect_chunk(np.int64(chunk), order, bodies, velocity, step, bounds)
-    fault = lowest_fault(faults)
-    if fault < 0:
-        for chunk in prange(energies.size):
-            commit_any_chunk(np.int64(chunk), order, bodies, velocity, step, energies)
-    return fault
+    for chunk in prange(energies.size):
+        commit_any_chunk(np.int64(chunk), order, bodies, owner, rank, velocity, step, energies)
 
 
 @njit(**INNER)

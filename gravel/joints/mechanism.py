@@ -194,6 +194,10 @@ class Mechanism:
         return twin
 
     # --- who hangs together
+    def bodies(self):
+        """Ids of the bodies that have joints."""
+        return sorted({b for name in ("body_a", "body_b") for b in self.joint_values[name] if b >= 0})
+
     def connected(self, joints, state, without):
         """Mask of the joints that are connected with some, by way of bodies that can move; none that connects with a body ``without``."""
         label, _ = self._labels(state)

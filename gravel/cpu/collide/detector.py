@@ -7,7 +7,7 @@ themselves in their stead, and ``row`` tells whose rows they have; else these ar
 
 import numpy as np
 
-from gravel.cpu.collide import bounds, brute, bvh, exclude, grid, images, jobs, narrow, sap
+from gravel.cpu.collide import bounds, brute, bvh, exclude, grid, images, jobs, narrow, sap, territory
 from gravel.cpu.collide.traits import traits_of
 from gravel.cpu.solve import match
 from gravel.cpu.threads import Workers
@@ -113,6 +113,11 @@ class Detector:
         """Take out the pairs that may not touch, where there are any."""
         if excluded is not None:
             exclude.exclude_pairs(self.pair_capacity, self.row, excluded, self.pairs)
+
+    def keep_own_pairs(self, owner, partition):
+        """Take out the pairs that other processes solve; ``owner`` of each row."""
+        lattice = images.ENDLESS if self.lattice is None else self.lattice
+        territory.keep_own_pairs(self.pair_capacity, self.row, owner, self.arranged.reach, partition, lattice, self.pairs)
 
     def find_contacts(self):
         self.contacts = None  # what the last step has found is not needed any more

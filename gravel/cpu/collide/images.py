@@ -18,9 +18,11 @@ from numba import njit, prange
 
 from gravel.cpu.collide.bounds import CHUNK, MOVES, BodyArrays, slack_of
 from gravel.cpu.threads import INNER, Kernel
+from gravel.engine import Lattice
 from gravel.state import MOVABLE, SHAPE, STATUS
 
 STAYS = ("id", "inverse_mass", "extent", "geometry")  # fields that change only when rows do
+ENDLESS = Lattice(np.full(3, -math.inf), np.full(3, math.inf), 0, 2, 0.0, np.zeros(3), 0.0)  # space that does not repeat itself
 CELLS = 4.0  # times its reach that the cell must be long for a body
 
 

@@ -27,6 +27,7 @@ from gravel.cpu.solve.blocks import (
     rows_before,
 )
 from gravel.cpu.solve.cones import Cones, ConeVectors
+from gravel.cpu.solve.split import SplitBodies
 from gravel.cpu.threads import Kernel
 from gravel.engine import ALONE
 from gravel.formulas.momentum import WILD, share_of_cap
@@ -48,8 +49,17 @@ class BlockProblem(ConeVectors):
         self.real = blocks.rows.dtype
         self.worst, self.total, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
         hubs = sum(int(start[-1] - start[-2]) for start in (blocks.ball_start, blocks.wide_start) if len(start) > 1)
-        self.wild = WILD if hubs else math.inf
+        self.wild, self.friction = WILD if hubs else math.inf, scalars.friction
         self.momentum = kernels.fresh_momentum(self.wild)
+        self.in_parts = None  # SplitBodies, where other processes act on some of them
+
+    def split(self, places, parts):
+        """Bodies that several processes act on: their ``places``, and how many each."""
+        self.in_parts = SplitBodies(self.blocks, self.number, self.unknowns.inertia, places, parts)
+
+    def _use(self, split):
+        if self.in_parts is not None:
+            self.in_parts.use(split)
 
     def run(self, job, values, passes=1):
         if not self.number and job != kernels.SWEEP:
@@ -61,10 +71,17 @@ class BlockProblem(ConeVectors):
     def begin(self):
         """Velocities take the starting impulses in, once."""
         if not self.begun:
+            velocity = self.unknowns.velocity
+            self.share.note(velocity)
             self.run(kernels.APPLY, self._values())
+            self.share.add(velocity)
             if self.joints.count:
-                self.joints.begin(self.unknowns.velocity)
+                self.joints.begin(velocity)
+            self.share.publish(velocity)
+            self.friction, tame = self.share.largest(self.scalars.friction, -self.wild)  # momentum is the same for all
+            self.wild = -tame
             self.begun = True
+        self._use(split=True)
         self.solved = False
         self.calm()
 
@@ -77,7 +94,7 @@ class BlockProblem(ConeVectors):
     def sweep(self, passes, cap, enough):
         """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts one pass does it,
         and there is nothing for a second: then this returns 0."""
-        self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.scalars.friction) * cap, enough
+        self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.friction) * cap, enough
         if self.joints.count + self.number == 0 and self.share.alone:
             return min(passes, 1)  # nothing to solve
         if self.joints.count == 0 and self.share.alone:
@@ -92,11 +109,14 @@ class BlockProblem(ConeVectors):
         done = 0
         while done < passes:
             done += 1
+            kernels.carry_on(velocity, self.unknowns.last_velocity, momentum)
+            self.share.note(velocity)
             self.run(kernels.SWEEP, self.nothing)
+            self.share.add(velocity, split=True)
             if self.joints.count:
                 uphill, change = self.joints.sweep_on(velocity, momentum[BETA])
                 momentum[UPHILL], momentum[CHANGE] = momentum[UPHILL] + uphill, max(momentum[CHANGE], change)
-            self.share.velocities(velocity)
+            self.share.publish(velocity)
             (momentum[UPHILL],), (momentum[CHANGE],) = self.share.total(momentum[UPHILL]), self.share.largest(momentum[CHANGE])
             if momentum[CHANGE] <= enough:
                 break
@@ -112,6 +132,8 @@ class BlockProblem(ConeVectors):
     def measure(self):
         """(largest, root mean square) residual of impulses and velocities as they stand, m/s."""
         worst, squares = 0.0, 0.0
+        is_split = self.in_parts is not None and self.in_parts.is_split
+        self._use(split=False)
         if self.number:
             self.run(kernels.MEASURE, self.nothing)
             worst, squares = math.sqrt(max(self.worst.tolist())), sum(self.total.tolist())
@@ -121,6 +143,7 @@ class BlockProblem(ConeVectors):
             joint_worst, joint_squares = self.joints.measure_residual(self.unknowns.velocity)
             worst = max(worst, joint_worst) if math.isfinite(joint_squares) else math.inf
             squares += joint_squares
+        self._use(is_split)
         (worst,), (squares, rows) = self.share.largest(worst), self.share.total(squares, self.contacts + rows)
         return worst, (squares / max(rows, 1)) ** 0.5
 
@@ -184,11 +207,14 @@ class BlockProblem(ConeVectors):
     def _apply(self, x):
         """Velocities := v_free + M^-1 D x; returns how much of x belongs to the contacts."""
         contact_part = self.size - self.joints.count
-        self.unknowns.velocity[:] = self.free_velocity
+        velocity = self.unknowns.velocity
+        velocity[:] = self.free_velocity
+        self.share.note(velocity)
         self.run(kernels.APPLY, x[:contact_part])
+        self.share.add(velocity)
         if self.joints.count:
-            self.joints.apply(x[contact_part:], self.unknowns.velocity)
-        self.share.velocities(self.unknowns.velocity)
+            self.joints.apply(x[contact_part:], velocity)
+        self.share.publish(velocity)
         return contact_part
 
     def _blocks_of(self, flat, rows):

@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.solve.prefetch import prefetch
-from gravel.cpu.threads import INNER, PARALLEL, named
+from gravel.cpu.threads import INNER, PARALLEL, Kernel, named
 from gravel.formulas.momentum import pace
 
 # What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
@@ -52,7 +52,7 @@ STRETCH = 1 << 15  # numbers of velocities that a thread takes at a time
 AHEAD = u64(2)  # how many blocks before its turn the memory is asked for one: 13 ns per contact and sweep become 10
 
 SWEEP, APPLY, GRADIENT, MEASURE = "sweep", "apply", "gradient", "measure"
-AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD = range(9)  # what a sweep knows of the last one
+AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, CARRIED = range(10)  # what a sweep knows of the last one
 
 
 class Blocks(NamedTuple):
@@ -342,9 +342,19 @@ def set_pace(momentum):
     momentum[AGE], momentum[BETA], momentum[FIRST], momentum[SHARE] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP], *known)
 
 
+@Kernel
+def carry_on(velocity, last_velocity, momentum):
+    """What a sweep does first, done before it: the velocities are carried on. ``momentum`` says so."""
+    set_pace(momentum)
+    momentum[CARRIED] = 1.0
+    beta = velocity.dtype.type(momentum[BETA])
+    for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
+        carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
+
+
 def fresh_momentum(wild=math.inf):
     """Of the first sweep."""
-    momentum = np.zeros(9)
+    momentum = np.zeros(10)
     momentum[AGE], momentum[SHARE], momentum[WILD] = 1.0, 1.0, wild
     return momentum
 
@@ -364,10 +374,12 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
     done = 0
     while done < passes:
         if SWEEP_HERE:
-            set_pace(momentum)
+            if momentum[CARRIED] == 0.0:
+                set_pace(momentum)
             beta = real(momentum[BETA])
-            for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
-                carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
+            if momentum[CARRIED] == 0.0:
+                for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
+                    carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
         for colour in range(colour_start.size - 1):
             for index in prange(colour_start[colour], colour_start[colour + 1]):
                 tile = tile_order[index]
@@ -396,7 +408,7 @@ def make_kernel(job, balls=True, wide=False, rolling=False, parallel=True):
     """The kernel ``run(blocks, unknowns, values, scalars, worst, total, momentum, passes)`` for one job.
 
     SWEEP     Gauss-Seidel passes: every contact at once takes the impulse that is best for it alone. Each starts from the last
-              one's impulses, carried on by ``momentum`` (AGE to WILD, see ``gravel.formulas``); they end
+              one's impulses, carried on by ``momentum`` (AGE to CARRIED, see ``gravel.formulas``); they end
               early when no contact's velocity changes by more than ``enough``. Returns how many were made.
     APPLY     velocities change by M^-1 D ``values`` (a body's rows are summed one colour after the other)
     GRADIENT  ``values`` := D^T v + b of each contact

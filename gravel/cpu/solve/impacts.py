@@ -24,6 +24,7 @@ from gravel.state import MATERIAL
 
 RESTITUTION_COLUMN = 1  # of materials.PAIR_FIELDS
 ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
+TURNS = 1000  # of processes, where several act on a body; then likewise
 PAIR_ROUNDS = 100  # for the contacts of one pair to agree
 
 
@@ -101,11 +102,9 @@ def moment_of_touch(gap, un, pull, lead):
 
 
 @njit(**INNER)
-def bounce_pair(
-    first, last, contacts, touching, arranged, inertia, carry, restitution, friction, times, gravity, threshold, blow, target, load
-):
-    """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble. Returns the moment of the
-    blow, s from the start of the step, or -1 where there is none."""
+def foresee(first, last, contacts, touching, arranged, carry, restitution, times, gravity, threshold, target, load):
+    """When the pair with the contacts first to last collides, s from the start of the step, or -1 where it does not; ``target`` := the
+    normal velocity that each shall have then, ``load`` := 0 where one closes, else -1."""
     step, lead = times
     moment = math.inf
     a, b = contacts.a[first], contacts.b[first]
@@ -119,8 +118,12 @@ def bounce_pair(
         target[c - first] = -restitution * (un + pull * touch) - pull * touch if closing else 0.0
         load[c - first] = 0.0 if closing else -1.0
         moment = min(moment, touch if closing else math.inf)
-    if moment == math.inf:
-        return -1.0
+    return moment if moment < math.inf else -1.0
+
+
+@njit(**INNER)
+def strike(first, last, contacts, touching, arranged, inertia, carry, friction, blow, target, load):
+    """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble."""
     for _ in range(1 if last - first == 1 else PAIR_ROUNDS):
         change = 0.0
         for c in range(first, last):
@@ -154,10 +157,9 @@ def bounce_pair(
             slip = math.sqrt(tx * tx + ty * ty + tz * tz)
             pt = -min(slip / rt, friction * load[c - first]) / max(slip, 1e-30)
             push(c, touching, arranged, inertia, arms, pt * tx, pt * ty, pt * tz, blow)
-    return moment
 
 
-@njit(**INNER)
+@njit(nogil=True, error_model="numpy", cache=True)
 def count_partners(contacts, partners):
     """``partners`` := how many other bodies each has contacts with."""
     partners[:] = 0
@@ -194,22 +196,19 @@ def correct_way(a, b, late, arranged, partners, old, shift):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, gravity, threshold, blow, shift):
+def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, gravity, threshold, partners, barred, blow, shift):
     """Let colliding pairs bounce (``touching``: the contacts with bodies instead of images, ``carry``: what their surfaces move at by
-    themselves, or empty); ``blow`` (c, 3) := the impulses of that on b; ``shift`` (n, 3) := what the way of each body differs
-    from that at its new velocity. ``times``: the step, and how much later than its start the contacts are seen. Returns the number of
-    collisions."""
-    partners, old = np.zeros(arranged.order.size, np.int32), np.zeros((2, 3))
-    count_partners(touching, partners)
-    shift[:] = 0.0
+    themselves, or empty); ``blow`` (c, 3) gets the impulses of that on b; ``shift`` (n, 3) what the way of each body differs
+    from that at its new velocity. ``times``: the step, and how much later than its start the contacts are seen. ``partners``: how many
+    others each body touches; ``barred`` (n,), or empty: bodies that may not be struck now. Returns the number of collisions, and of those that
+    wait for a barred body."""
+    old = np.zeros((2, 3))
     collisions, n = 0, arranged.order.size
     touched = np.ones(n, np.bool_)
     target, load = np.empty(64), np.empty(64)
-    for c in range(blow.shape[0]):
-        blow[c, 0], blow[c, 1], blow[c, 2] = 0, 0, 0
     for _ in range(ROUNDS):
         touched_now = np.zeros(n, np.bool_)
-        before = collisions
+        before, waiting = collisions, 0
         for tile in range(contacts.count.size):
             c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
             while c < end:
@@ -222,33 +221,21 @@ def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, 
                 restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
                 if restitution == 0.0:
                     continue
-                for k in range(3):
-                    old[0, k], old[1, k] = arranged.velocity[a, k], arranged.velocity[b, k]
-                moment = bounce_pair(
-                    first,
-                    c,
-                    contacts,
-                    touching,
-                    arranged,
-                    inertia,
-                    carry,
-                    restitution,
-                    friction,
-                    times,
-                    gravity,
-                    threshold,
-                    blow,
-                    target,
-                    load,
-                )
-                if moment >= 0.0:
+                rest = carry, restitution, times, gravity, threshold, target, load
+                moment = foresee(first, c, contacts, touching, arranged, *rest)
+                if moment >= 0.0 and barred.size > 0 and (barred[a] or barred[b]):
+                    waiting += 1
+                elif moment >= 0.0:
+                    for k in range(3):
+                        old[0, k], old[1, k] = arranged.velocity[a, k], arranged.velocity[b, k]
+                    strike(first, c, contacts, touching, arranged, inertia, carry, friction, blow, target, load)
                     # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
                     if carry.size == 0 or min(arranged.tag[a, MOVES], arranged.tag[b, MOVES]) == 0:
                         correct_way(a, b, times[1] - moment, arranged, partners, old, shift)
                     touched_now[a] = touched_now[a] or arranged.tag[a, MOVES] > 0
                     touched_now[b] = touched_now[b] or arranged.tag[b, MOVES] > 0
                     collisions += 1
-        touched = touched_now
         if collisions == before:
             break
-    return collisions
+        touched = touched_now
+    return collisions, waiting

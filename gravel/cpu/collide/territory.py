@@ -1,0 +1,155 @@
+"""Territory: which contacts this process solves, where several share space (``gravel.engine.Partition``).
+
+In: candidate pairs, whose bodies are owned by this process, by others, or known to all. Out: the pairs that are this one's.
+
+Two bodies of one process are its own business wherever they touch; a body that all know belongs to whoever owns the other one. For two
+bodies of different processes the middle of what their bounding cubes have in common decides: the process in whose part it lies knows
+both, since both reach there. All who know both compute it from the same numbers in the same order, so no pair is missed or doubled.
+"""
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.collide.bounds import CHUNK, slack_of
+from gravel.cpu.collide.images import windings_of
+from gravel.cpu.threads import INNER, Kernel
+from gravel.state import EVERYWHERE, LEAVING, MOVABLE, SHAPE, STATUS
+
+AMPLE = 1.01  # times a body's slack: what a top's angular velocity may grow by until the middle of a step
+
+
+@njit(**INNER)
+def owner_at(partition, place):
+    """Rank of the process to whose part a place belongs."""
+    best, nearest = np.int64(0), math.inf
+    if partition.centre.shape[0] > 0:
+        for rank in range(partition.centre.shape[0]):
+            x = (place[0] - partition.centre[rank, 0]) * partition.plain[0]
+            y = (place[1] - partition.centre[rank, 1]) * partition.plain[1]
+            z = (place[2] - partition.centre[rank, 2]) * partition.plain[2]
+            away = x * x + y * y + z * z
+            if away < nearest:
+                best, nearest = np.int64(rank), away
+        return best
+    node = np.int64(0 if partition.axis.size > 0 else -1)
+    while node >= 0:
+        node = partition.child[node, 1 if place[partition.axis[node]] >= partition.cut[node] else 0]
+    return -1 - node
+
+
+@njit(**INNER)
+def owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k):
+    """Rank of the process that solves the contacts of two arranged bodies; -1: nobody does here."""
+    if owner_a <= LEAVING or owner_b <= LEAVING:
+        return np.int64(-1)
+    if owner_a == owner_b or owner_b == EVERYWHERE:
+        return np.int64(owner_a)
+    if owner_a == EVERYWHERE:
+        return np.int64(owner_b)
+    for axis in range(3):
+        low = max(reach[a, axis] - reach[a, 3], reach[b, axis] - reach[b, 3])
+        high = min(reach[a, axis] + reach[a, 3], reach[b, axis] + reach[b, 3])
+        place[axis] = 0.5 * (low + high)
+    windings_of(place, lattice, k)
+    return owner_at(partition, place)
+
+
+@njit(**INNER)
+def keep_own_in_tile(tile, capacity, row, owner, reach, partition, lattice, pairs):
+    place, k = np.empty(3), np.zeros(3, np.int64)
+    first, kept = tile * capacity, 0
+    for p in range(first, first + pairs.count[tile]):
+        a, b = pairs.a[p], pairs.b[p]
+        if owner_of_pair(a, b, reach, owner[row[a]], owner[row[b]], partition, lattice, place, k) == partition.rank:
+            pairs.a[first + kept], pairs.b[first + kept] = a, b
+            kept += 1
+    pairs.count[tile] = kept
+
+
+@Kernel
+def keep_own_pairs(capacity, row, owner, reach, partition, lattice, pairs):
+    """Pairs that others solve are taken out. ``row`` of each arranged body, ``owner`` of each row."""
+    for tile in prange(pairs.count.size):
+        keep_own_in_tile(np.int64(tile), capacity, row, owner, reach, partition, lattice, pairs)
+
+
+@njit(**INNER)
+def reach_within_step(i, bodies, margin, step):
+    """How far a body, and all that it may touch in the next step, reaches from where it is at the step's start."""
+    v = bodies.velocity
+    slack = slack_of(margin, step, bodies.extent[i, 3], v, i, bodies.tag[i, STATUS], bodies.tag[i, SHAPE])
+    way = step * math.sqrt(v[i, 0] ** 2 + v[i, 1] ** 2 + v[i, 2] ** 2) if bodies.tag[i, STATUS] == MOVABLE else 0.0
+    x, y, z = abs(bodies.position[i, 0]), abs(bodies.position[i, 1]), abs(bodies.position[i, 2])
+    return (bodies.extent[i, 3] + AMPLE * slack + way) * (1.0 + 1e-9) + 1e-12 * max(x, y, z)
+
+
+@njit(**INNER)
+def border_of_chunk(chunk, bodies, owner, margin, step, partition, lattice, listed, rows, reach):
+    """Bodies of this process that reach beyond its part; returns how many. ``listed``: where they go, -1: they are only counted."""
+    count, x, border = 0, bodies.position, partition.border
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, owner.size)):
+        if owner[i] != partition.rank:
+            continue
+        r, inside = reach_within_step(i, bodies, margin, step), True
+        for f in range(border.shape[0]):
+            n0, n1, n2 = border[f, 0], border[f, 1], border[f, 2]
+            inside &= n0 * x[i, 0] + n1 * x[i, 1] + n2 * x[i, 2] + r * (abs(n0) + abs(n1) + abs(n2)) < border[f, 3]
+        for axis in range(3):  # what reaches beyond a periodic cell comes in on its other side
+            if lattice.length[axis] < math.inf:
+                inside &= x[i, axis] - r > lattice.low[axis] and x[i, axis] + r < lattice.low[axis] + lattice.length[axis]
+        if not inside:
+            if listed >= 0:
+                rows[listed + count] = i
+                reach[listed + count] = r
+            count += 1
+    return count
+
+
+@Kernel
+def list_border(bodies, owner, margin, step, partition, lattice, start, rows, reach):
+    """rows and reach (k,) of the bodies of this process that reach beyond its part; ``start`` (chunks + 1,): scratch. Returns their number,
+    and fills only where there is room."""
+    chunks = start.size - 1
+    for chunk in prange(chunks):
+        start[chunk + 1] = border_of_chunk(np.int64(chunk), bodies, owner, margin, step, partition, lattice, -1, rows, reach)
+    start[0] = 0
+    for chunk in range(chunks):
+        start[chunk + 1] += start[chunk]
+    if start[chunks] <= rows.size:
+        for chunk in prange(chunks):
+            border_of_chunk(np.int64(chunk), bodies, owner, margin, step, partition, lattice, start[chunk], rows, reach)
+    return start[chunks]
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def list_touched(contacts, tag_moves, row, touched):
+    """touched (rows,) := 1 for bodies that can move, which contacts of this process act on."""
+    touched[:] = 0
+    for tile in range(contacts.count.size):
+        for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+            a, b = contacts.a[c], contacts.b[c]
+            if tag_moves[a]:
+                touched[row[a]] = 1
+            if tag_moves[b]:
+                touched[row[b]] = 1
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def list_moved_contacts(memory, rows, owner, row_of_a, row_of_b, reach, partition, lattice, target):
+    """target (c,) := rank of the process that solves a remembered contact from now on; only of those that bodies at the border or of others
+    have found (``rows``), and -1 where that is this one. ``row_of_a``, ``row_of_b`` (c,): rows of their bodies, -1: gone."""
+    place, k = np.empty(3), np.zeros(3, np.int64)
+    target[:] = -1
+    for i in rows:
+        if i >= memory.first.size:
+            continue
+        for c in range(memory.first[i], memory.first[i] + memory.number[i]):
+            a, b = row_of_a[c], row_of_b[c]
+            if a < 0 or b < 0:
+                continue
+            owner_a, owner_b = owner[a], owner[b]
+            owner_a, owner_b = owner_a if owner_a > LEAVING else LEAVING - owner_a, owner_b if owner_b > LEAVING else LEAVING - owner_b
+            rank = owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k)
+            target[c] = rank if rank != partition.rank else -1

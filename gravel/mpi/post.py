@@ -1,0 +1,92 @@
+"""The post: messages between processes, and a count of them.
+
+Sizes that a receiver cannot know are found by probing (paper 004, Algorithm 1); within a step the sizes stay, so its iterations use
+requests that persist. Whoever waits here is not working: the time is taken down.
+"""
+
+import math
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+LETTER, REPLY, ITERATE, PUBLISH = range(1, 5)  # tags: what a message is about
+NOTHING = np.empty(0, np.uint8)
+
+
+class Post:
+    def __init__(self, comm):
+        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+        self.messages, self.bytes, self.waited = 0, 0, 0.0
+        self.neighbours = [r for r in range(comm.size) if r != comm.rank]  # who always write to each other
+        self._in, self._out = np.empty(8), np.empty(8)
+
+    # --- letters of any size
+    def exchange(self, letters):
+        """Send bytes (rank -> array) and return what came, by rank. Neighbours always write, if only that there is nothing; where anybody
+        writes to somebody else, all do."""
+        far = [rank for rank in letters if rank not in self.neighbours]
+        partners = self.neighbours
+        if len(partners) < self.size - 1 and self.largest(float(len(far) > 0))[0] > 0:
+            partners = [rank for rank in range(self.size) if rank != self.rank]
+        return self.swap(partners, partners, letters, LETTER)
+
+    def swap(self, to, sources, letters, tag):
+        """Send one letter to each of ``to`` (what ``letters`` has for it, or nothing) and receive one from each of ``sources``."""
+        started = time.perf_counter()
+        out = [letters.get(rank, NOTHING).view(np.uint8).reshape(-1) for rank in to]
+        sent = [self.comm.Isend(letter, rank, tag) for rank, letter in zip(to, out)]
+        status, came = MPI.Status(), {}
+        for rank in sources:
+            message = self.comm.Mprobe(rank, tag, status)
+            came[rank] = np.empty(status.Get_count(MPI.BYTE), np.uint8)
+            message.Recv(came[rank])
+        MPI.Request.Waitall(sent)
+        self._count(out)
+        self.waited += time.perf_counter() - started
+        return came
+
+    def _count(self, out):
+        self.messages += len(out)
+        self.bytes += sum(letter.nbytes for letter in out)
+
+    # --- numbers
+    def total(self, *numbers):
+        return self._reduce(numbers, MPI.SUM)
+
+    def largest(self, *numbers):
+        """What is not a number counts as infinite: maxima of such would differ from process to process."""
+        return self._reduce([math.inf if math.isnan(number) else number for number in numbers], MPI.MAX)
+
+    def _reduce(self, numbers, operation):
+        started, n = time.perf_counter(), len(numbers)
+        self._in[:n] = numbers
+        self.comm.Allreduce(self._in[:n], self._out[:n], operation)
+        self.waited += time.perf_counter() - started
+        return tuple(self._out[:n].tolist())
+
+
+class Lines:
+    """Standing lines to some processes: arrays that go out and come in again and again, with requests that persist."""
+
+    def __init__(self, post, out, into, tag):
+        """``out`` and ``into``: rank -> array, whose memory is used from now on."""
+        self.post, self.bytes = post, sum(array.nbytes for array in out.values())
+        self.requests = [post.comm.Recv_init(array, rank, tag) for rank, array in into.items()]
+        self.requests += [post.comm.Send_init(array, rank, tag) for rank, array in out.items()]
+        self.number = len(out)
+
+    def run(self):
+        """Send all and receive all."""
+        if self.requests:
+            started = time.perf_counter()
+            MPI.Prequest.Startall(self.requests)
+            MPI.Request.Waitall(self.requests)
+            self.post.messages += self.number
+            self.post.bytes += self.bytes
+            self.post.waited += time.perf_counter() - started
+
+    def close(self):
+        for request in self.requests:
+            request.Free()
+        self.requests = []

@@ -1,0 +1,153 @@
+"""The processes of an MPI job that share a simulation: ``gravel.processes.Processes`` on mpi4py."""
+
+import os
+import sys
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+from gravel.errors import SimulationError
+from gravel.mpi.domain import DOMAINS, Bisection, half_spaces, owners, processes_of
+from gravel.mpi.halo import Halo
+from gravel.mpi.post import Post
+from gravel.mpi.share import SharedBodies
+from gravel.processes import OneProcess, Traffic, threads_for
+from gravel.state import EVERYWHERE, FIELD, STATUS, can_move
+
+SAMPLE = 400_000  # bodies whose places decide where to cut, of all processes
+WAITS = ("copies", "meet")  # stages that consist of messages
+
+
+def many_processes(domain):
+    """The processes that mpiexec started, with space shared out as ``domain`` says."""
+    domain = Bisection() if isinstance(domain, str) and domain == "auto" else domain
+    if not isinstance(domain, DOMAINS):
+        raise TypeError(f'domain must be a Grid, a Hexagons, a Bisection, "auto" or None, not {domain!r}')
+    if MPI.COMM_WORLD.size == 1:
+        domain.cut(np.zeros((1, 3)), np.ones(1), 1)  # refuse a grid of several boxes
+        return OneProcess()
+    _end_all_on_error()
+    return ManyProcesses(MPI.COMM_WORLD.Dup(), domain)
+
+
+def _end_all_on_error():
+    """An error that nobody catches ends the whole job: the others would wait for this process for ever."""
+    if getattr(sys.excepthook, "ends_all", False):
+        return
+    before = sys.excepthook
+
+    def hook(kind, error, trace):
+        before(kind, error, trace)
+        sys.stderr.write(f"process {MPI.COMM_WORLD.rank} of {MPI.COMM_WORLD.size} failed with {kind.__name__}: the job ends\n")
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(1)
+
+    hook.ends_all = True
+    sys.excepthook = hook
+
+
+class ManyProcesses:
+    def __init__(self, comm, domain):
+        self.comm, self.domain = comm, domain
+        self.rank, self.size = comm.rank, comm.size
+        self.neighbours_here = comm.Split_type(MPI.COMM_TYPE_SHARED).size  # processes on this machine
+        self.post = Post(comm)
+        self.halo, self.share = Halo(self.post), SharedBodies(self.post)
+        self.joint_rank = 0  # the process that owns all bodies with joints
+        self.bodies = 0  # how many there must be
+        self.busy, self.cost, self.steps_since = 0.0, 0.0, 0
+
+    # --- all of them together
+    def gather(self, value):
+        return self.comm.gather(value)
+
+    def broadcast(self, value, root=0):
+        return self.comm.bcast(value, root)
+
+    def all_of(self, value):
+        return self.comm.allgather(value)
+
+    def of_joints(self, *values):
+        return self.comm.bcast(values, self.joint_rank)
+
+    def total(self, *numbers):
+        return self.post.total(*numbers)
+
+    def largest(self, *numbers):
+        return self.post.largest(*numbers)
+
+    def barrier(self):
+        self.comm.Barrier()
+
+    def threads(self):
+        return None if "OMP_NUM_THREADS" in os.environ else threads_for(self.neighbours_here)
+
+    @property
+    def solves_joints(self):
+        return self.rank == self.joint_rank
+
+    # --- bodies
+    def begin(self, engine, block, everywhere, joined):
+        movable = can_move(_column(block["tag"], STATUS, len(everywhere)))
+        places = np.asarray(block["position"])[movable & ~everywhere]
+        self._cut(engine, places, np.ones(len(places)))
+        first = np.flatnonzero(joined & movable)
+        if len(first):
+            self.joint_rank = int(owners(self.partition, np.asarray(block["position"])[first[:1]])[0])
+        self.halo.joined = {int(i) for i in np.asarray(block["id"])[joined & movable]}
+        self.halo.joint_rank = self.joint_rank
+        engine.add(self.keep(block, everywhere))
+
+    def _cut(self, engine, places, weights):
+        """Share out space for bodies at these places (all of them, or those of this process: whoever has some)."""
+        self.partition = self._with_border(self.domain.cut(places, weights, self.size))
+        engine.set_partition(self.partition, self.share)
+        self.halo.set_partition(self.partition)
+
+    def _with_border(self, partition):
+        assert processes_of(partition) == self.size
+        return partition._replace(rank=self.rank, border=half_spaces(partition, self.rank))
+
+    def keep(self, block, everywhere):
+        n = len(block["position"])
+        rank = owners(self.partition, np.asarray(block["position"]))
+        rank[np.isin(np.asarray(block["id"]), list(self.halo.joined))] = self.joint_rank
+        rank[everywhere] = EVERYWHERE
+        self.bodies += int(np.count_nonzero(rank != EVERYWHERE))
+        here = (rank == self.rank) | everywhere
+        kept = {name: values[here] if _is_by_body(name, values, n) else values for name, values in block.items()}
+        return {**kept, "rank": rank[here].astype(np.int32)}
+
+    # --- the step
+    def renew(self, engine):
+        self.begun = time.perf_counter(), self.post.waited
+        self.halo.renew(engine)
+
+    def meet(self, engine):
+        self.share.meet(engine, self.halo)
+
+    def open(self, problem):
+        if len(self.share.places):
+            problem.split(self.share.places, self.share.parts)
+
+    def end(self, engine):
+        own = int(np.count_nonzero(engine.field("rank") == self.rank))
+        spent = time.perf_counter() - self.begun[0] - (self.post.waited - self.begun[1])
+        numbers = self.post.total(own, self.halo.copies, self.post.messages, self.post.bytes, spent)
+        (slowest,) = self.post.largest(spent)
+        self.post.messages = self.post.bytes = 0
+        if int(numbers[0]) != self.bodies:
+            raise SimulationError(
+                f"there must be {self.bodies} bodies, but the processes have {int(numbers[0])}: a body was lost or doubled"
+            )
+        return Traffic(int(numbers[1]), int(numbers[2]), int(numbers[3]), slowest * self.size / max(numbers[4], 1e-12))
+
+
+def _column(tag, column, n):
+    return np.broadcast_to(np.asarray(tag), (n, 4))[:, column]
+
+
+def _is_by_body(name, values, n):
+    """Whether an array has a row for each of n bodies, and not one for all."""
+    return np.ndim(values) == 1 + len(FIELD[name].shape) and len(values) == n

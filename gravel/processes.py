@@ -1,0 +1,145 @@
+"""The processes that share a simulation, as ``Simulation`` sees them: one, or many (``gravel.mpi``).
+
+The step asks in these places, and nowhere else knows how many there are. One process answers each question by itself.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gravel.engine import available_cores
+
+if TYPE_CHECKING:
+    from gravel.engine import Engine, Problem
+
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")  # how launchers say how many
+
+
+class Traffic(NamedTuple):
+    """What the processes had to tell each other in one step; of all together."""
+
+    copies: int = 0  # bodies that a process knows beside their owner, summed over the processes
+    messages: int = 0
+    bytes: int = 0
+    balance: float = 1.0  # work of the busiest process over the mean of all
+
+
+class Processes(Protocol):
+    rank: int  # of this one
+    size: int  # how many there are
+    solves_joints: bool  # whether this process does
+
+    def threads(self) -> int | None:
+        """How many threads this process should use; None: as many as it likes."""
+
+    def gather(self, value: Any) -> list | None:
+        """The values of all processes on the first one, None elsewhere."""
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:
+        """The value of one process on all."""
+
+    def all_of(self, value: Any) -> list:
+        """The values of all processes, on all."""
+
+    def of_joints(self, *values: Any) -> tuple:
+        """What the process that solves the joints has, on all."""
+
+    def total(self, *numbers: float) -> tuple[float, ...]:
+        """Sums over the processes."""
+
+    def largest(self, *numbers: float) -> tuple[float, ...]:
+        """Maxima over the processes."""
+
+    def barrier(self) -> None:
+        """All have come here before any goes on."""
+
+    def begin(self, engine: "Engine", block: Mapping[str, Any], everywhere: np.ndarray, joined: np.ndarray) -> None:
+        """The engine gets those of the first bodies that this process knows. ``everywhere``: mask of bodies that all shall know;
+        ``joined``: of those that have joints."""
+
+    def keep(self, block: Mapping[str, Any], everywhere: np.ndarray) -> Mapping[str, Any]:
+        """Those of new bodies that this process owns, or all know."""
+
+    def renew(self, engine: "Engine") -> None:
+        """Before a step: bodies go to their owners, and those who need copies get them."""
+
+    def meet(self, engine: "Engine") -> None:
+        """After detection: the processes agree on who acts on which bodies."""
+
+    def open(self, problem: "Problem") -> None:
+        """The problem is told of the bodies that others act on, too."""
+
+    def end(self, engine: "Engine") -> Traffic:
+        """After a step."""
+
+
+class OneProcess:
+    rank, size, solves_joints = 0, 1, True
+
+    def threads(self):
+        return None
+
+    def gather(self, value):
+        return [value]
+
+    def broadcast(self, value, root=0):
+        return value
+
+    def all_of(self, value):
+        return [value]
+
+    def of_joints(self, *values):
+        return values
+
+    def total(self, *numbers):
+        return numbers
+
+    def largest(self, *numbers):
+        return numbers
+
+    def barrier(self):
+        pass
+
+    def begin(self, engine, block, everywhere, joined):
+        engine.add(block)
+
+    def keep(self, block, everywhere):
+        return block
+
+    def renew(self, engine):
+        pass
+
+    def meet(self, engine):
+        pass
+
+    def open(self, problem):
+        pass
+
+    def end(self, engine):
+        return Traffic()
+
+
+def launched() -> bool:
+    """Whether this process was started as one of several, by mpiexec or the like."""
+    return any(os.environ.get(name, "1").isdigit() and int(os.environ.get(name, "1")) > 1 for name in LAUNCHERS)
+
+
+def make_processes(domain: Any) -> Processes:
+    """Who shares a simulation. ``domain``: how space is shared out; "auto": by bisection where several processes were started; None: this
+    process works alone."""
+    if domain is None or (isinstance(domain, str) and domain == "auto" and not launched()):
+        return OneProcess()
+    try:
+        from gravel.mpi.processes import many_processes
+    except ImportError as error:
+        raise ImportError(
+            f'several processes need mpi4py and an MPI ({error}): pip install "gravel[mpi]", or mpi4py with the MPI of your cluster'
+        ) from error
+    return many_processes(domain)
+
+
+def threads_for(processes: int) -> int:
+    """Threads of each of so many processes on this machine."""
+    return max(1, available_cores() // processes)
