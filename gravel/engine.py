@@ -327,7 +327,14 @@ class Engine(Protocol):
         """(n,) 1 for bodies that can move and that a contact of the last ``detect`` acts on, in the order of ``ids``."""
 
     def places_of(self, ids: np.ndarray) -> np.ndarray:
-        """(k,) where bodies stand in the vectors of the problem that ``assemble`` gives."""
+        """(k,) where bodies stand in the vectors of the problem that ``assemble`` gives; -1: they are not there."""
+
+    def moved_contacts(self, ids: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """Contacts of the last step that another process solves in this one, and which: (rank, (ids a, ids b, features, impulses,
+        torques)). Only bodies at the border, and those of others, can have such (``ids``)."""
+
+    def adopt(self, known: tuple[np.ndarray, ...]) -> None:
+        """Contacts start from what other processes remember of them, after ``match``."""
 
     # --- joints before and after steps
     def close_joints(self) -> None:

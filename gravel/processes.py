@@ -12,7 +12,7 @@ import numpy as np
 from gravel.engine import available_cores
 
 if TYPE_CHECKING:
-    from gravel.engine import Engine, Problem
+    from gravel.engine import Engine, Lattice, Problem
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")  # how launchers say how many
 
@@ -60,13 +60,22 @@ class Processes(Protocol):
         ``joined``: of those that have joints."""
 
     def keep(self, block: Mapping[str, Any], everywhere: np.ndarray) -> Mapping[str, Any]:
-        """Those of new bodies that this process owns, or all know."""
+        """Those of new bodies, which all processes were given, that this one owns or all know."""
 
     def renew(self, engine: "Engine") -> None:
         """Before a step: bodies go to their owners, and those who need copies get them."""
 
     def meet(self, engine: "Engine") -> None:
         """After detection: the processes agree on who acts on which bodies."""
+
+    def hand_over(self, engine: "Engine") -> None:
+        """Contacts that another process solves from now on start there from what this one remembers."""
+
+    def set_cell(self, lattice: "Lattice") -> None:
+        """Space repeats itself so, where the next step looks."""
+
+    def remove(self, engine: "Engine", ids: np.ndarray) -> np.ndarray:
+        """Bodies are taken out: those that any process names; returns them all."""
 
     def open(self, problem: "Problem") -> None:
         """The problem is told of the bodies that others act on, too."""
@@ -113,6 +122,16 @@ class OneProcess:
 
     def meet(self, engine):
         pass
+
+    def hand_over(self, engine):
+        pass
+
+    def set_cell(self, lattice):
+        pass
+
+    def remove(self, engine, ids):
+        engine.remove(ids)
+        return ids
 
     def open(self, problem):
         pass

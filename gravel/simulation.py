@@ -301,6 +301,8 @@ class Simulation:
         self.processes.meet(engine)
         lap("meeting")
         engine.match(warm)
+        if warm:
+            self.processes.hand_over(engine)
         lap("match")
         impacts = engine.bounce()
         lap("impacts")
@@ -413,7 +415,9 @@ class Simulation:
     def _tell_of_cell(self):
         if self.cell is not None:
             self.cell.check_step(self.dt)
-            self.engine.set_cell(self.cell.lattice(0.5 * self.dt if self.midpoint else 0.0), self.cell.lattice(self.dt))
+            now = self.cell.lattice(0.5 * self.dt if self.midpoint else 0.0)
+            self.engine.set_cell(now, self.cell.lattice(self.dt))
+            self.processes.set_cell(now)
 
     def _advance_cell(self):
         """The cell a step later; where it follows a stress, at the rates that this step's stress gives it."""
@@ -423,12 +427,13 @@ class Simulation:
         law = self.cell.deformation
         if law is not None and law.controls_stress:
             velocity, status = self.engine.field("velocity")[:, LINEAR], self.engine.field("tag")[:, STATUS]
-            movable = can_move(status)
+            movable = can_move(status) & (self.engine.field("rank") == self.processes.rank)
             mass = 1.0 / self.engine.field("inverse_mass")[movable, 0]
             velocity = velocity[movable].astype(float)
-            velocity -= np.average(velocity, axis=0, weights=mass)
+            all_mass, *momentum = self.processes.total(mass.sum(), *(mass @ velocity))
+            velocity -= np.array(momentum) / all_mass
             total = self.engine.virial() / self.dt + np.einsum("n,ni,nj->ij", mass, velocity, velocity)
-            self.cell.follow(np.diagonal(total) / self.cell.volume, float(mass.sum()), self.dt)
+            self.cell.follow(np.array(self.processes.total(*np.diagonal(total))) / self.cell.volume, float(all_mass), self.dt)
 
     def _tell_of_surfaces(self):
         time = self.time + (0.5 * self.dt if self.midpoint else 0.0)

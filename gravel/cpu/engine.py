@@ -148,7 +148,7 @@ class CpuEngine:
     def border(self):
         self._settle()
         self._use_threads()
-        rows, lattice = self.rows, images.ENDLESS if self.lattice is None else self.lattice
+        rows, lattice = self.rows, self._endless_lattice()
         bodies = bounds.BodyArrays(*(getattr(rows, name) for name in bounds.BodyArrays._fields))
         start = self.buffers.array("border_start", -(-rows.count // bounds.CHUNK) + 1, dtype="i8")
         room = max(self.buffers.room("border_rows"), 64)
@@ -165,11 +165,36 @@ class CpuEngine:
         territory.list_touched(found.touching, found.arranged.tag[:, bounds.MOVES], found.row, touched)
         return touched
 
+    def moved_contacts(self, ids):
+        last, rows = self.last, self.rows.rows_of(ids)
+        rest = self.rows.rank, self.rows.row_of_id, self.detector.reach, self.partition, self._endless_lattice()
+        room = 256
+        while True:
+            contact, target = np.empty(room, np.int64), np.empty(room, np.int64)
+            found = int(territory.list_moved_contacts(last, rows[rows >= 0], *rest, contact, target))
+            if found <= room:
+                break
+            room = 2 * found
+        contact, torque = contact[:found], np.zeros((found, 3), self.real)
+        if len(last.torque):
+            torque[:] = last.torque[contact]
+        return target[:found], (last.a[contact], last.b[contact], last.feature[contact], last.impulse[contact], torque)
+
+    def adopt(self, known):
+        found = self.detector
+        if len(known[0]) and found.contact_total > 0:
+            places = np.stack([self.places_of(ids) for ids in known[:2]], axis=1)
+            territory.adopt_contacts(known, places, found.contacts, found.arranged.id, self.impulse, self.torque)
+
+    def _endless_lattice(self):
+        return images.ENDLESS if self.lattice is None else self.lattice
+
     def places_of(self, ids):
         place = np.full(self.rows.count, -1, np.int64)
         bodies = slice(None) if self.lattice is None else self._of_bodies()
         place[self.detector.order[bodies]] = np.arange(len(self.detector.order))[bodies]
-        return place[self.rows.rows_of(ids)]
+        rows = self.rows.rows_of(ids)
+        return np.where(rows >= 0, place[rows], -1)
 
     # --- sleep
     def sleep(self, ids, islands):

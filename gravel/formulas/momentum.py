@@ -3,6 +3,7 @@
 import math
 
 WILD = 5.0  # times the change of the first sweep: then sweeps over hubs swing up
+NEVER = 1e30  # the same where they cannot; no infinity, of which compiled code may assume that there is none
 TAMED = 0.25  # of its momentum is left to them
 
 

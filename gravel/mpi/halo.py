@@ -8,6 +8,8 @@ writes is forgotten, one step later: until then it can be asked where its contac
 Letters are raw bytes: two counts, then records of whole bodies and of updates, whose layout follows from ``gravel.state.FIELDS``.
 """
 
+import itertools
+
 import numpy as np
 
 from gravel.errors import SimulationError
@@ -21,6 +23,7 @@ def _record(fields, real):
 
 
 NONE = np.empty(0, np.int64)
+AMPLE = 0.01  # of the largest reach: what a periodic cell may change until the middle of a step
 
 
 class Halo:
@@ -30,7 +33,8 @@ class Halo:
         self.held_by = {}  # rank -> sorted ids of own bodies of which it has copies
         self.copies_of = {}  # rank -> sorted ids of its bodies of which this process has copies
         self.leaving = NONE  # ids of copies that will be forgotten
-        self.lattice_shifts = np.zeros((1, 3))
+        self.near_border = NONE  # ids of bodies that reach over a border, or are others'
+        self.lattice = None  # by which space repeats itself
 
     @property
     def copies(self):
@@ -39,9 +43,12 @@ class Halo:
     def set_partition(self, partition):
         self.partition = partition
 
-    def know_neighbours(self, distance):
-        """Those whose parts are nearer than this will always write to each other."""
-        self.post.neighbours = [r for r in range(self.post.size) if r != self.rank]
+    def forget(self, ids):
+        """These bodies are gone."""
+        for lists in (self.held_by, self.copies_of):
+            for other in lists:
+                lists[other] = np.setdiff1d(lists[other], ids)
+        self.leaving = np.setdiff1d(self.leaving, ids)
 
     def renew(self, engine):
         real = engine.field("velocity").dtype
@@ -80,15 +87,18 @@ class Halo:
         return records["id"], owner, boxes, rank, records
 
     def _owners(self, records):
-        owner = owners(self.partition, records["position"])
+        place = records["position"]
+        owner = owners(self.partition, place if self.lattice is None else folded(place, self.lattice))
         if self.joined:
             owner[np.isin(records["id"], list(self.joined))] = self.joint_rank
         return owner.astype(np.int32)
 
     def _reached(self, records):
         """(place, rank) of the processes that must know these bodies, by rank and place: those that they reach, and their owners."""
-        place, reach = records["position"], records["reach"][:, None]
-        found = [reached(self.partition, place + shift - reach, place + shift + reach) for shift in self.lattice_shifts]
+        place, reach, shifts = records["position"], records["reach"][:, None], np.zeros((1, 3))
+        if self.lattice is not None:
+            place, reach, shifts = folded(place, self.lattice), reach + AMPLE * reach.max(initial=0.0), shifts_of(self.lattice)
+        found = [reached(self.partition, place + shift - reach, place + shift + reach) for shift in shifts]
         found.append((np.arange(len(records)), records["rank"].astype(np.int64)))
         pairs = np.unique(np.concatenate([rank << 40 | box for box, rank in found]))
         return pairs & (1 << 40) - 1, pairs >> 40
@@ -111,6 +121,7 @@ class Halo:
                 engine.put({name: records[name] for name in records.dtype.names if name != "reach"})
         self._note_holders(ids, owner, boxes, rank, new, updates)
         self._note_copies(engine, ids, owner, staying, new, updates)
+        self.near_border = np.unique(np.concatenate([ids, new["id"], updates["id"], self.leaving]))
 
     def _note_holders(self, ids, owner, boxes, rank, new, updates):
         """Who has copies of own bodies: of those that stay, and of those that have just come."""
@@ -141,6 +152,30 @@ class Halo:
         self.leaving = np.setdiff1d(before, np.concatenate([held, came_home]))
         if len(self.leaving):
             engine.put({"id": self.leaving, "rank": LEAVING - engine.pick("rank", self.leaving)})
+
+
+def folded(place, lattice):
+    """Places within a periodic cell."""
+    place = place.copy()
+    for axis in ((lattice.gradient + turn) % 3 for turn in range(3)):
+        if np.isfinite(lattice.length[axis]):
+            times = np.floor((place[:, axis] - lattice.low[axis]) / lattice.length[axis])
+            place[:, axis] -= times * lattice.length[axis]
+            if axis == lattice.gradient:
+                place[:, lattice.direction] -= times * lattice.tilt
+    return place
+
+
+def shifts_of(lattice):
+    """(27, 3) by which the copies of a periodic cell around it lie beside it; less where it does not repeat itself along all axes."""
+    times = [(-1, 0, 1) if np.isfinite(length) else (0,) for length in lattice.length]
+    length = np.where(np.isfinite(lattice.length), lattice.length, 0.0)
+    shifts = []
+    for k in itertools.product(*times):
+        shift = np.array(k) * length
+        shift[lattice.direction] += k[lattice.gradient] * lattice.tilt
+        shifts.append(shift)
+    return np.array(shifts)
 
 
 def _letter(bodies, known, update):

@@ -19,7 +19,7 @@ class Post:
         self.comm, self.rank, self.size = comm, comm.rank, comm.size
         self.messages, self.bytes, self.waited = 0, 0, 0.0
         self.neighbours = [r for r in range(comm.size) if r != comm.rank]  # who always write to each other
-        self._in, self._out = np.empty(8), np.empty(8)
+        self._in, self._out = np.empty(32), np.empty(32)  # numbers of a sum or maximum
 
     # --- letters of any size
     def exchange(self, letters):

@@ -13,7 +13,7 @@ from gravel.mpi.halo import Halo
 from gravel.mpi.post import Post
 from gravel.mpi.share import SharedBodies
 from gravel.processes import OneProcess, Traffic, threads_for
-from gravel.state import EVERYWHERE, FIELD, STATUS, can_move
+from gravel.state import EVERYWHERE, FIELD, REMOVED, STATUS, can_move
 
 SAMPLE = 400_000  # bodies whose places decide where to cut, of all processes
 WAITS = ("copies", "meet")  # stages that consist of messages
@@ -126,6 +126,30 @@ class ManyProcesses:
 
     def meet(self, engine):
         self.share.meet(engine, self.halo)
+
+    def hand_over(self, engine):
+        """Raw bytes again, one record a contact."""
+        target, known = engine.moved_contacts(self.halo.near_border)
+        real = known[3].dtype
+        layout = np.dtype([("a", "i8"), ("b", "i8"), ("feature", "i4"), ("impulse", real, 3), ("torque", real, 3)])
+        records = np.empty(len(target), layout)
+        for name, values in zip(layout.names, known):
+            records[name] = values
+        letters = {int(rank): records[target == rank] for rank in np.unique(target)}
+        came = self.post.exchange(letters)
+        told = np.concatenate([came[rank].view(layout) for rank in sorted(came)])
+        engine.adopt(tuple(np.ascontiguousarray(told[name]) for name in layout.names))
+
+    def set_cell(self, lattice):
+        self.halo.lattice = lattice
+
+    def remove(self, engine, ids):
+        ids = np.unique(np.concatenate(self.comm.allgather(ids)))
+        mine = int(np.count_nonzero(engine.pick("rank", ids[engine.pick("tag", ids)[:, STATUS] != REMOVED]) == self.rank))
+        engine.remove(ids)
+        self.halo.forget(ids)
+        self.bodies -= int(self.post.total(mine)[0])
+        return ids
 
     def open(self, problem):
         if len(self.share.places):

@@ -137,19 +137,44 @@ def list_touched(contacts, tag_moves, row, touched):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def list_moved_contacts(memory, rows, owner, row_of_a, row_of_b, reach, partition, lattice, target):
-    """target (c,) := rank of the process that solves a remembered contact from now on; only of those that bodies at the border or of others
-    have found (``rows``), and -1 where that is this one. ``row_of_a``, ``row_of_b`` (c,): rows of their bodies, -1: gone."""
-    place, k = np.empty(3), np.zeros(3, np.int64)
-    target[:] = -1
+def list_moved_contacts(memory, rows, owner, row_of_id, reach, partition, lattice, contact, target):
+    """Remembered contacts that another process solves from now on, and its rank; only bodies at the border and those of others (``rows``)
+    can have found one. Returns how many, even those that have no room. Across the border of a periodic cell none is handed over."""
+    place, k, count = np.empty(3), np.zeros(3, np.int64), 0
     for i in rows:
         if i >= memory.first.size:
             continue
         for c in range(memory.first[i], memory.first[i] + memory.number[i]):
-            a, b = row_of_a[c], row_of_b[c]
+            a, b = row_of_id[memory.a[c]], row_of_id[memory.b[c]]
             if a < 0 or b < 0:
                 continue
             owner_a, owner_b = owner[a], owner[b]
             owner_a, owner_b = owner_a if owner_a > LEAVING else LEAVING - owner_a, owner_b if owner_b > LEAVING else LEAVING - owner_b
             rank = owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k)
-            target[c] = rank if rank != partition.rank else -1
+            if rank != partition.rank:
+                if count < target.size:
+                    contact[count], target[count] = c, rank
+                count += 1
+    return count
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def adopt_contacts(known, place_of, contacts, identity, impulse, torque):
+    """``impulse`` and ``torque`` of this step's contacts := those that other processes remember (``known``: ids a and b, features, impulses,
+    torques; ``place_of`` (k, 2) their bodies among the arranged ones, or -1)."""
+    a, b, feature, old_impulse, old_torque = known
+    for k in range(a.size):
+        for side in range(2):
+            i = place_of[k, side]
+            if i < 0:
+                continue
+            for c in range(contacts.first[i], contacts.first[i] + contacts.number[i]):
+                one, other = identity[contacts.a[c]], identity[contacts.b[c]]
+                same = one == a[k] and other == b[k]
+                if contacts.feature[c] != feature[k] or not (same or (one == b[k] and other == a[k])):
+                    continue
+                sign = 1 if same else -1
+                for axis in range(3):
+                    impulse[c, axis] = sign * old_impulse[k, axis]
+                    if torque.size > 0:
+                        torque[c, axis] = sign * old_torque[k, axis]

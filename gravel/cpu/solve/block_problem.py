@@ -30,7 +30,7 @@ from gravel.cpu.solve.cones import Cones, ConeVectors
 from gravel.cpu.solve.split import SplitBodies
 from gravel.cpu.threads import Kernel
 from gravel.engine import ALONE
-from gravel.formulas.momentum import WILD, share_of_cap
+from gravel.formulas.momentum import NEVER, WILD, share_of_cap
 
 kernel = functools.cache(kernels.make_kernel)
 NO_JOINTS = JointBlock(NO_ROWS)
@@ -49,7 +49,7 @@ class BlockProblem(ConeVectors):
         self.real = blocks.rows.dtype
         self.worst, self.total, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
         hubs = sum(int(start[-1] - start[-2]) for start in (blocks.ball_start, blocks.wide_start) if len(start) > 1)
-        self.wild, self.friction = WILD if hubs else math.inf, scalars.friction
+        self.wild, self.friction = WILD if hubs else NEVER, scalars.friction
         self.momentum = kernels.fresh_momentum(self.wild)
         self.in_parts = None  # SplitBodies, where other processes act on some of them
 

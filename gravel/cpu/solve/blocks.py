@@ -26,7 +26,7 @@ from numba import njit, prange
 
 from gravel.cpu.solve.prefetch import prefetch
 from gravel.cpu.threads import INNER, PARALLEL, Kernel, named
-from gravel.formulas.momentum import pace
+from gravel.formulas.momentum import NEVER, pace
 
 # What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
 # the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.
@@ -352,7 +352,7 @@ def carry_on(velocity, last_velocity, momentum):
         carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
 
 
-def fresh_momentum(wild=math.inf):
+def fresh_momentum(wild=NEVER):
     """Of the first sweep."""
     momentum = np.zeros(10)
     momentum[AGE], momentum[SHARE], momentum[WILD] = 1.0, 1.0, wild

@@ -200,8 +200,8 @@ def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, 
     """Let colliding pairs bounce (``touching``: the contacts with bodies instead of images, ``carry``: what their surfaces move at by
     themselves, or empty); ``blow`` (c, 3) gets the impulses of that on b; ``shift`` (n, 3) what the way of each body differs
     from that at its new velocity. ``times``: the step, and how much later than its start the contacts are seen. ``partners``: how many
-    others each body touches; ``barred`` (n,), or empty: bodies that may not be struck now. Returns the number of collisions, and of those that
-    wait for a barred body."""
+    others each body touches; ``barred`` (n,), or empty: bodies that may not be struck now. Returns the number of collisions, and of
+    those that wait for a barred body."""
     old = np.zeros((2, 3))
     collisions, n = 0, arranged.order.size
     touched = np.ones(n, np.bool_)
