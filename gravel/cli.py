@@ -125,7 +125,7 @@ def run(
     if changes:
         click.echo(f"changed at {simulation.time:g} s: {', '.join(changes)}")
     until = setup.time if duration is None else duration
-    report = simulation.run(until, output, every, not quiet, setup.observers, checkpoint, checkpoint_every, contacts)
+    report = simulation.run(until, output, every, not quiet, setup.watchers(), checkpoint, checkpoint_every, contacts)
     finish(scene, simulation, setup, report, output, picture, until)
 
 
@@ -177,7 +177,7 @@ def finish(scene, simulation, setup, report, output, with_picture, until):
     if report.interrupted or until < setup.time:
         click.echo("checks of the physics: left out, the run is shorter than the scene's own")
     else:
-        for check in setup.check(simulation, report):
+        for check in setup.checks(simulation, report):
             failed |= not check.passed
             click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
     if setup.curve is not None:

@@ -37,3 +37,10 @@ class ContactTable:
     def empty() -> "ContactTable":
         none, vectors = np.empty(0, np.int64), np.empty((0, 3))
         return ContactTable(none, none, vectors, vectors, np.empty(0), vectors, np.empty(0, bool))
+
+
+def join_tables(tables: "list[ContactTable]") -> ContactTable:
+    """Several tables as one, sorted as they are. Contacts of one pair keep their order."""
+    columns = {f.name: np.concatenate([getattr(table, f.name) for table in tables]) for f in fields(ContactTable)}
+    order = np.lexsort((columns["body_b"], columns["body_a"]))
+    return ContactTable(*(values[order] for values in columns.values()))

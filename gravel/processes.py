@@ -59,8 +59,11 @@ class Processes(Protocol):
         """The engine gets those of the first bodies that this process knows. ``everywhere``: mask of bodies that all shall know;
         ``joined``: of those that have joints."""
 
-    def keep(self, block: Mapping[str, Any], everywhere: np.ndarray) -> Mapping[str, Any]:
-        """Those of new bodies, which all processes were given, that this one owns or all know."""
+    def count_new(self, number: int, local: bool) -> tuple[int, int]:
+        """How many new bodies come before those of this process, and how many there are; ``local``: each has its own."""
+
+    def add(self, engine: "Engine", block: Mapping[str, Any], everywhere: np.ndarray, local: bool) -> None:
+        """The engine gets those of new bodies that this process shall know."""
 
     def renew(self, engine: "Engine") -> None:
         """Before a step: bodies go to their owners, and those who need copies get them."""
@@ -74,8 +77,11 @@ class Processes(Protocol):
     def set_cell(self, lattice: "Lattice") -> None:
         """Space repeats itself so, where the next step looks."""
 
-    def remove(self, engine: "Engine", ids: np.ndarray) -> np.ndarray:
-        """Bodies are taken out: those that any process names; returns them all."""
+    def union(self, ids: np.ndarray) -> np.ndarray:
+        """The ids that any process names."""
+
+    def remove(self, engine: "Engine", ids: np.ndarray) -> None:
+        """Bodies are taken out, on all processes."""
 
     def open(self, problem: "Problem") -> None:
         """The problem is told of the bodies that others act on, too."""
@@ -114,8 +120,11 @@ class OneProcess:
     def begin(self, engine, block, everywhere, joined):
         engine.add(block)
 
-    def keep(self, block, everywhere):
-        return block
+    def count_new(self, number, local):
+        return 0, number
+
+    def add(self, engine, block, everywhere, local):
+        engine.add(block)
 
     def renew(self, engine):
         pass
@@ -129,9 +138,11 @@ class OneProcess:
     def set_cell(self, lattice):
         pass
 
+    def union(self, ids):
+        return ids
+
     def remove(self, engine, ids):
         engine.remove(ids)
-        return ids
 
     def open(self, problem):
         pass

@@ -340,6 +340,10 @@ class Simulation:
         """The engine is told what holds in every step, when that has changed."""
         if self._rules is not None:
             return
+        if self.sleep is not None and self.processes.size > 1:
+            raise ValueError(
+                f"sleep must be None where {self.processes.size} processes share a simulation: bodies sleep on one process only"
+            )
         threshold = self.restitution_threshold
         if threshold is None:
             threshold = 5 * self.dt * math.hypot(*self.gravity)
@@ -733,11 +737,21 @@ class Simulation:
         return self.engine
 
     def state_hash(self) -> str:
-        """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit."""
+        """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit, on any number of processes."""
         digest = hashlib.sha256(np.array([self.time]).tobytes())
-        for values in self.views.present("id", "tag", "position", "quaternion", "velocity").values():
+        pieces = self.processes.all_of(self.views.present("id", "tag", "position", "quaternion", "velocity"))
+        order = np.argsort(np.concatenate([piece["id"] for piece in pieces]), kind="stable")
+        for name in pieces[0]:
+            values = np.concatenate([piece[name] for piece in pieces])[order]
             digest.update(np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()[:32]
+
+    def gather(self, *names: str) -> Any:
+        """Bring arrays of all bodies, by id as on one process, to the first process: ``x, v = sim.gather("positions", "velocities")``; also
+        "contacts" and "joints". The others get None. All processes must call it."""
+        from gravel.whole import gather
+
+        return gather(self, names)
 
     # --- bodies that come and go
     def add_bodies(
@@ -755,8 +769,10 @@ class Simulation:
         group: int = 0,
         motion=None,
         surface_velocity=None,
+        local: bool = False,
     ) -> np.ndarray:
-        """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``."""
+        """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``. Of several processes all must call it: with
+        the same bodies, of which each keeps its part or, if ``local``, each with bodies of its own, which may be none."""
         material = DEFAULT if material is None else material
         surface = None if surface_velocity is None else surface_of(surface_velocity)
         block, geometry = body_block(
@@ -771,10 +787,13 @@ class Simulation:
                 known = len(self.geometries)
                 block["geometry"] = self.geometries.number_of(geometry)
                 self._rules = self._rules if len(self.geometries) == known else None
-            ids = block["id"] = np.arange(self.count, self.count + len(block["position"]))
-            self._material_of += array("i", [-1]) * (self.count - len(self._material_of)) + array("i", [number]) * len(ids)
-            self.views.end(self.count + len(ids))
-            self.engine.add(block)
+            before, total = self.processes.count_new(len(block["position"]), local)
+            ids = block["id"] = np.arange(self.count + before, self.count + before + len(block["position"]))
+            self._material_of += array("i", [-1]) * (self.count - len(self._material_of)) + array("i", [number]) * total
+            self.views.end(self.count + total)
+            large = np.full(len(ids), fixed or motion is not None) & self._is_large(block, motion, surface)
+            self.processes.add(self.engine, block, large, local)
+            self.views.renew()
         if fixed or motion is not None:
             self._roused = True  # sleepers do not see what cannot move
         if motion is not None:
@@ -785,8 +804,9 @@ class Simulation:
         return ids
 
     def remove(self, ids) -> None:
-        """Take bodies out: they touch nothing and are nowhere any more. Their ids are not used again."""
-        ids = self._checked_ids(ids)
+        """Take bodies out: they touch nothing and are nowhere any more. Their ids are not used again. Of several processes all must call
+        it; those go that any of them names."""
+        ids = self.processes.union(self._checked_ids(ids))
         with _Alone(self):
             self.views.take_back()
             self.engine.wake(None)
@@ -795,10 +815,16 @@ class Simulation:
                 self.surfaces.pop(body, None)
             if len(self.mechanism):
                 self._join()
-                self.engine.break_joints(self.mechanism.joints_of(ids.tolist(), self.engine.joint_state().broken))
+                if self._solves_joints:
+                    self.engine.break_joints(self.mechanism.joints_of(ids.tolist(), self.engine.joint_state().broken))
                 self._part()
-            self.engine.remove(ids)
+            self.processes.remove(self.engine, ids)
             self.views.renew()
+
+    def _is_large(self, block, motion, surface):
+        """Whether fixed bodies that come are such that all processes shall know them."""
+        (radius,) = self.processes.largest(self.typical_radius)
+        return np.asarray(block["extent"])[:, 3] > LARGE * radius if motion is None and surface is None else True
 
     def _checked_ids(self, ids):
         ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
@@ -868,6 +894,8 @@ class Simulation:
 
     def add_joint(self, joint) -> int:
         """Join two bodies as they lie now; returns the joint's id."""
+        if self.processes.size > 1:
+            raise SimulationError("joints must be part of the scene where several processes share it: scene.add_joint")
         with _Alone(self):
             self.views.take_back()
             self.engine.wake(None)
@@ -889,7 +917,8 @@ class Simulation:
 
     def _keep_joints(self):
         self._join()
-        self.mechanism.keep(self.engine.joint_state())
+        if self._solves_joints or not len(self.mechanism):
+            self.mechanism.keep(self.engine.joint_state())
 
     def release_joint(self, joint: int) -> None:
         """Take a joint out: its bodies go their own ways, and may touch each other from now on."""
@@ -897,7 +926,8 @@ class Simulation:
         with _Alone(self):
             self._join()
             self.engine.wake(None)
-            self.engine.break_joints([joint])
+            if self._solves_joints:
+                self.engine.break_joints([joint])
             self._part()
 
     def set_motor(self, joint: int, motor, coordinate: str | None = None) -> None:
@@ -907,7 +937,9 @@ class Simulation:
             checks.choice("coordinate", coordinate, ("slide", "angle"))
         self._join()
         gauges = {None: None, "slide": SLIDES, "angle": TURNS}[coordinate]
-        self.engine.set_laws(*self.mechanism.set_motor(joint, motor, gauges))
+        law = self.mechanism.set_motor(joint, motor, gauges)
+        if self._solves_joints:
+            self.engine.set_laws(*law)
 
     def _check_joint(self, joint):
         if checks.count("joint", joint) >= len(self.mechanism):

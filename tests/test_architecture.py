@@ -20,7 +20,7 @@ PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joint
 ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {
     *("errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches"),
-    *("simulation", "run", "io", "sweep", "packing", "servo", "sleep"),
+    *("simulation", "run", "io", "sweep", "packing", "servo", "sleep", "processes", "mpi", "whole"),
 }
 ALLOWED = {
     "checks": set(),
@@ -38,6 +38,7 @@ ALLOWED = {
     "engine": {"checks", "cpu"},  # the one place that knows the engines; it imports them when they are asked for
     "cpu": ENGINE_ROOM | {"cpu"},
     "gpu": ENGINE_ROOM | {"gpu"},
+    "whole": {"checks", "contacts", "state"},
     "processes": {"engine", "mpi"},  # the one place that knows whether there are several
     "mpi": PLAIN | {"engine", "errors", "processes", "mpi"},
     "queries": {"checks", "engine", "rotations", "shapes", "state"},
@@ -52,7 +53,7 @@ ALLOWED = {
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN
     | {"cautions", "errors", "interrupts", "contacts", "engine", "processes", "queries", "scene", "settings", "sleep", "solvers"}
-    | {"run", "io"},
+    | {"run", "io", "whole"},
     "sweep": {"checks", "engine", "errors"},
     "run": {"checks", "errors", "interrupts", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "io"},

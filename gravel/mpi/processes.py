@@ -97,7 +97,7 @@ class ManyProcesses:
             self.joint_rank = int(owners(self.partition, np.asarray(block["position"])[first[:1]])[0])
         self.halo.joined = {int(i) for i in np.asarray(block["id"])[joined & movable]}
         self.halo.joint_rank = self.joint_rank
-        engine.add(self.keep(block, everywhere))
+        self.add(engine, block, everywhere, False)
 
     def _cut(self, engine, places, weights):
         """Share out space for bodies at these places (all of them, or those of this process: whoever has some)."""
@@ -109,15 +109,27 @@ class ManyProcesses:
         assert processes_of(partition) == self.size
         return partition._replace(rank=self.rank, border=half_spaces(partition, self.rank))
 
-    def keep(self, block, everywhere):
+    def count_new(self, number, local):
+        if not local:
+            if len(set(self.comm.allgather(number))) > 1:
+                raise ValueError("bodies that all processes add must be the same on all; those of one process need local=True")
+            return 0, number
+        counts = self.comm.allgather(number)
+        return sum(counts[: self.rank]), sum(counts)
+
+    def add(self, engine, block, everywhere, local):
+        """Local bodies may lie anywhere: the next step takes them to their owners."""
         n = len(block["position"])
-        rank = owners(self.partition, np.asarray(block["position"]))
+        rank = np.full(n, self.rank) if local else owners(self.partition, np.asarray(block["position"]))
+        if local and np.any(everywhere):
+            raise ValueError("fixed bodies that are large must be added by all processes alike, not with local=True")
         rank[np.isin(np.asarray(block["id"]), list(self.halo.joined))] = self.joint_rank
         rank[everywhere] = EVERYWHERE
-        self.bodies += int(np.count_nonzero(rank != EVERYWHERE))
+        new = int(np.count_nonzero(rank != EVERYWHERE))
+        self.bodies += int(self.post.total(new)[0]) if local else new
         here = (rank == self.rank) | everywhere
         kept = {name: values[here] if _is_by_body(name, values, n) else values for name, values in block.items()}
-        return {**kept, "rank": rank[here].astype(np.int32)}
+        engine.add({**kept, "rank": rank[here].astype(np.int32)})
 
     # --- the step
     def renew(self, engine):
@@ -143,13 +155,14 @@ class ManyProcesses:
     def set_cell(self, lattice):
         self.halo.lattice = lattice
 
+    def union(self, ids):
+        return np.unique(np.concatenate(self.comm.allgather(ids)))
+
     def remove(self, engine, ids):
-        ids = np.unique(np.concatenate(self.comm.allgather(ids)))
         mine = int(np.count_nonzero(engine.pick("rank", ids[engine.pick("tag", ids)[:, STATUS] != REMOVED]) == self.rank))
         engine.remove(ids)
         self.halo.forget(ids)
         self.bodies -= int(self.post.total(mine)[0])
-        return ids
 
     def open(self, problem):
         if len(self.share.places):

@@ -6,6 +6,7 @@ import numpy as np
 
 from gravel.rotations import conjugate, rotate
 from gravel.shapes import Plane
+from gravel.whole import whole
 
 
 @dataclass
@@ -17,6 +18,18 @@ class Setup:
     observers: list = field(default_factory=list)
     options: dict = field(default_factory=dict)  # further arguments of Simulation
     curve: object = None  # a Curve that the observers fill
+
+    def watchers(self):
+        """The observers, as a run calls them: what they look at is all of the simulation, however many processes share it."""
+        return [(_of_whole(function), seconds) for function, seconds in (o if isinstance(o, tuple) else (o, 0.0) for o in self.observers)]
+
+    def checks(self, simulation, report):
+        """What the scene says of its physics after a run, a list of ``Check``."""
+        return self.check(whole(simulation), report)
+
+
+def _of_whole(function):
+    return lambda simulation: function(whole(simulation))
 
 
 class Curve:

@@ -160,8 +160,8 @@ def list_moved_contacts(memory, rows, owner, row_of_id, reach, partition, lattic
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def adopt_contacts(known, place_of, contacts, identity, impulse, torque):
-    """``impulse`` and ``torque`` of this step's contacts := those that other processes remember (``known``: ids a and b, features, impulses,
-    torques; ``place_of`` (k, 2) their bodies among the arranged ones, or -1)."""
+    """``impulse`` and ``torque`` of this step's contacts := those that other processes remember (``known``: ids a and b, features,
+    impulses, torques; ``place_of`` (k, 2) their bodies among the arranged ones, or -1)."""
     a, b, feature, old_impulse, old_torque = known
     for k in range(a.size):
         for side in range(2):
