@@ -9,6 +9,8 @@ import click
 
 import gravel
 from gravel import scenes
+from gravel.mpi.launch import domain_from, run_again, without_option
+from gravel.processes import launched
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
 
@@ -62,6 +64,8 @@ def list_scenes():
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
 @click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
 @click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores).")
+@click.option("--ranks", type=int, help="Run as so many processes that share the scene (needs the extra mpi; default: one).")
+@click.option("--domain", help="How processes share space: bisection, hexagons, or a grid such as 4x2x1 (default: bisection).")
 @click.option("--seed", type=int, help="Of the random places and sizes (default: 0).")
 @click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf); a run that is resumed goes on with its own.")
 @click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
@@ -85,6 +89,8 @@ def run(
     precision,
     joints,
     threads,
+    ranks,
+    domain,
     seed,
     output,
     every,
@@ -104,11 +110,15 @@ def run(
     output = pathlib.Path(output or f"{scene}.vtkhdf")
     if solver is not None:
         checks.choice("solver", solver, tuple(SOLVERS))
+    scenes.module_of(scene)
+    share_out = "auto" if domain is None else domain_from(domain)
+    if ranks is not None and not launched():
+        sys.exit(run_again(ranks, without_option(sys.argv[1:], "--ranks")))
     limits = {name: value for name, value in (("iterations", iterations), ("tolerance", tolerance)) if value is not None}
     given = {name: value for name, value in (("friction", friction), ("precision", precision), ("joints", joints)) if value is not None}
     changes = []
     if resume:
-        simulation, setup = resumed(resume, scene, bodies, seed, threads)
+        simulation, setup = resumed(resume, scene, bodies, seed, threads, share_out)
         changes = change(simulation, resume, dt, solver, limits, given)
     else:
         seed = 0 if seed is None else seed
@@ -116,20 +126,28 @@ def run(
         options = {**setup.options, **given}
         own = options.pop("solver", None)  # what the scene says of the tolerance holds for any solver
         method = SOLVERS[solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
-        simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, threads=threads, **options)
+        simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, threads=threads, domain=share_out, **options)
         simulation.origin = {"scene": scene, "bodies": scenes.module_of(scene).BODIES if bodies is None else bodies, "seed": seed}
-    click.echo(f"device {simulation.device} ({processor()}), threads {simulation.threads}, precision {simulation.precision}")
+    say = speaker(simulation)
+    several = f"{simulation.processes.size} processes x " if simulation.processes.size > 1 else ""
+    say(f"device {simulation.device} ({processor()}), {several}threads {simulation.threads}, precision {simulation.precision}")
     joints = f"{len(simulation.mechanism)} joints, " if len(simulation.mechanism) else ""
     method = f"{simulation.solver.describe()}, friction {simulation.friction}"
-    click.echo(f"{scene}: {int(simulation.movable.sum())} bodies, {joints}dt {simulation.dt:g} s, {method}")
+    (movable,) = simulation.processes.total(simulation.movable.sum())
+    say(f"{scene}: {int(movable)} bodies, {joints}dt {simulation.dt:g} s, {method}")
     if changes:
-        click.echo(f"changed at {simulation.time:g} s: {', '.join(changes)}")
+        say(f"changed at {simulation.time:g} s: {', '.join(changes)}")
     until = setup.time if duration is None else duration
     report = simulation.run(until, output, every, not quiet, setup.watchers(), checkpoint, checkpoint_every, contacts)
     finish(scene, simulation, setup, report, output, picture, until)
 
 
-def resumed(path, scene, bodies, seed, threads):
+def speaker(simulation):
+    """A function that prints, on the first process only."""
+    return click.echo if simulation.processes.rank == 0 else lambda words: None
+
+
+def resumed(path, scene, bodies, seed, threads, domain):
     """(the simulation of a checkpoint, the setup of its scene); refuses another scene than it was."""
     from gravel.io.checkpoint import origin_of
 
@@ -168,24 +186,25 @@ def change(simulation, path, dt, solver, limits, given):
 
 def finish(scene, simulation, setup, report, output, with_picture, until):
     """Checks, picture and the last lines of a run."""
+    say, first_process = speaker(simulation), simulation.processes.rank == 0
     rate, joints = (report.seconds - report.first_seconds) / max(report.steps - 1, 1), len(simulation.mechanism)
     first = f", the first of them {report.first_seconds:.1f} s" if report.first_seconds > 1.0 else ""
     ending = ", stopped by Ctrl-C" if report.interrupted else ""
-    click.echo(f"{report.steps} steps in {report.seconds:.1f} s{first} ({1e3 * rate:.2f} ms a step{' after it' if first else ''}){ending}")
-    click.echo(report.convergence())
+    say(f"{report.steps} steps in {report.seconds:.1f} s{first} ({1e3 * rate:.2f} ms a step{' after it' if first else ''}){ending}")
+    say(report.convergence())
     failed = False
     if report.interrupted or until < setup.time:
-        click.echo("checks of the physics: left out, the run is shorter than the scene's own")
+        say("checks of the physics: left out, the run is shorter than the scene's own")
     else:
         for check in setup.checks(simulation, report):
             failed |= not check.passed
-            click.echo(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
-    if setup.curve is not None:
+            say(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
+    if setup.curve is not None and first_process:
         setup.curve.write(output.with_suffix(".csv"))
-        click.echo(f"wrote {output.with_suffix('.csv')}: {', '.join(setup.curve.columns)}")
-    if with_picture:
+        say(f"wrote {output.with_suffix('.csv')}: {', '.join(setup.curve.columns)}")
+    if with_picture and first_process:
         draw(output)
-    click.echo(
+    say(
         f"wrote {output}: {report.contacts} contacts, worst residual {report.residual:.3g} m/s, "
         f"worst penetration {report.max_penetration:.3g} m" + (f", joints open by {report.joint_violation:.2g} m at most" if joints else "")
     )
