@@ -110,11 +110,6 @@ DOMAINS = Grid, Bisection, Hexagons
 _NO_TREE = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 2), np.int64)
 
 
-def one_part() -> Partition:
-    """All of space for one process."""
-    return _Tree().partition()
-
-
 class _Tree:
     """Cuts, in the order in which they are made."""
 
@@ -182,11 +177,6 @@ def _rings(n):
 
 
 # --- questions to a partition
-def processes_of(partition: Partition) -> int:
-    """How many processes share it."""
-    return len(partition.centre) or len(partition.axis) + 1
-
-
 def owners(partition: Partition, points: np.ndarray) -> np.ndarray:
     """(n,) rank of the process to whose part each point belongs."""
     if len(partition.centre):
@@ -234,6 +224,23 @@ def _reached_cells(partition, low, high):
         some = np.flatnonzero((nearest <= planes[:, 3] + 1e-9 * np.abs(planes[:, 3])).all(axis=1))
         found.append((some, np.full(len(some), rank)))
     return found
+
+
+def neighbours(partition: Partition, rank: int, distance: float, low: np.ndarray, high: np.ndarray, shifts: np.ndarray) -> set[int]:
+    """Ranks of the processes whose parts come nearer than ``distance`` to that of ``rank``; some that do not may be among them. Space
+    may repeat itself by ``shifts`` (k, 3); then it ends at ``low`` and ``high``."""
+    if len(partition.centre):
+        away = np.linalg.norm((partition.centre + shifts[:, None] - partition.centre[rank]) * partition.plain, axis=2).min(axis=0)
+        width = np.sort(away)[1] if len(away) > 1 else 0.0
+        return set(np.flatnonzero(away <= 2.0 * width + distance).tolist()) - {rank}
+    low, high = low.copy(), high.copy()
+    for *normal, offset in half_spaces(partition, rank):
+        axis = int(np.argmax(np.abs(normal)))
+        if normal[axis] > 0:
+            high[axis] = min(high[axis], offset)
+        else:
+            low[axis] = max(low[axis], -offset)
+    return set(reached(partition, low + shifts - distance, high + shifts + distance)[1].tolist()) - {rank}
 
 
 def half_spaces(partition: Partition, rank: int) -> np.ndarray:

@@ -40,9 +40,6 @@ class Halo:
     def copies(self):
         return sum(map(len, self.copies_of.values()))
 
-    def set_partition(self, partition):
-        self.partition = partition
-
     def forget(self, ids):
         """These bodies are gone."""
         for lists in (self.held_by, self.copies_of):

@@ -19,6 +19,7 @@ class Post:
         self.comm, self.rank, self.size = comm, comm.rank, comm.size
         self.messages, self.bytes, self.waited = 0, 0, 0.0
         self.neighbours = [r for r in range(comm.size) if r != comm.rank]  # who always write to each other
+        self.all_near = True  # whether all are neighbours of all
         self._in, self._out = np.empty(32), np.empty(32)  # numbers of a sum or maximum
 
     # --- letters of any size
@@ -27,7 +28,7 @@ class Post:
         writes to somebody else, all do."""
         far = [rank for rank in letters if rank not in self.neighbours]
         partners = self.neighbours
-        if len(partners) < self.size - 1 and self.largest(float(len(far) > 0))[0] > 0:
+        if not self.all_near and self.largest(float(len(far) > 0))[0] > 0:
             partners = [rank for rank in range(self.size) if rank != self.rank]
         return self.swap(partners, partners, letters, LETTER)
 

@@ -8,15 +8,16 @@ import numpy as np
 from mpi4py import MPI
 
 from gravel.errors import SimulationError
-from gravel.mpi.domain import DOMAINS, Bisection, half_spaces, owners, processes_of
-from gravel.mpi.halo import Halo
+from gravel.mpi.domain import DOMAINS, Bisection, half_spaces, neighbours, owners
+from gravel.mpi.halo import Halo, shifts_of
 from gravel.mpi.post import Post
 from gravel.mpi.share import SharedBodies
 from gravel.processes import OneProcess, Traffic, threads_for
 from gravel.state import EVERYWHERE, FIELD, REMOVED, STATUS, can_move
 
 SAMPLE = 400_000  # bodies whose places decide where to cut, of all processes
-WAITS = ("copies", "meet")  # stages that consist of messages
+NEAR = 4.0  # times the largest radius: parts that come nearer to each other than this are neighbours
+MOST_PATIENCE = 64  # times ``Bisection.every``
 
 
 def many_processes(domain):
@@ -56,7 +57,7 @@ class ManyProcesses:
         self.halo, self.share = Halo(self.post), SharedBodies(self.post)
         self.joint_rank = 0  # the process that owns all bodies with joints
         self.bodies = 0  # how many there must be
-        self.busy, self.cost, self.steps_since = 0.0, 0.0, 0
+        self.spent, self.patience, self.cuts = [], 1, 0  # s of work in the steps since the last look; how long to wait; cuts made anew
 
     # --- all of them together
     def gather(self, value):
@@ -91,6 +92,7 @@ class ManyProcesses:
     def begin(self, engine, block, everywhere, joined):
         movable = can_move(_column(block["tag"], STATUS, len(everywhere)))
         places = np.asarray(block["position"])[movable & ~everywhere]
+        self.reach = float(_column(block["extent"], 3, len(everywhere))[movable].max(initial=0.0))
         self._cut(engine, places, np.ones(len(places)))
         first = np.flatnonzero(joined & movable)
         if len(first):
@@ -100,14 +102,24 @@ class ManyProcesses:
         self.add(engine, block, everywhere, False)
 
     def _cut(self, engine, places, weights):
-        """Share out space for bodies at these places (all of them, or those of this process: whoever has some)."""
-        self.partition = self._with_border(self.domain.cut(places, weights, self.size))
+        """Share out space for bodies at these places, which are the same on all processes."""
+        partition = self.domain.cut(places, weights, self.size)
+        self.partition = partition._replace(rank=self.rank, border=half_spaces(partition, self.rank))
         engine.set_partition(self.partition, self.share)
-        self.halo.set_partition(self.partition)
+        self.halo.partition = self.partition
+        self._meet_neighbours()
 
-    def _with_border(self, partition):
-        assert processes_of(partition) == self.size
-        return partition._replace(rank=self.rank, border=half_spaces(partition, self.rank))
+    def _meet_neighbours(self):
+        """Processes whose parts are near always write to each other; what goes further is rare."""
+        lattice, low, high, shifts = self.halo.lattice, np.full(3, -np.inf), np.full(3, np.inf), np.zeros((1, 3))
+        if lattice is not None:
+            repeats = np.isfinite(lattice.length)
+            low[repeats], high[repeats] = lattice.low[repeats], (lattice.low + lattice.length)[repeats]
+            shifts = shifts_of(lattice)
+        near = neighbours(self.partition, self.rank, NEAR * self.reach, low, high, shifts)
+        listed = self.comm.allgather(near)
+        self.post.neighbours = sorted(near | {rank for rank, theirs in enumerate(listed) if self.rank in theirs})
+        self.post.all_near = all(len(theirs) == self.size - 1 for theirs in listed)
 
     def count_new(self, number, local):
         if not local:
@@ -153,7 +165,9 @@ class ManyProcesses:
         engine.adopt(tuple(np.ascontiguousarray(told[name]) for name in layout.names))
 
     def set_cell(self, lattice):
-        self.halo.lattice = lattice
+        first, self.halo.lattice = self.halo.lattice is None, lattice
+        if first:
+            self._meet_neighbours()
 
     def union(self, ids):
         return np.unique(np.concatenate(self.comm.allgather(ids)))
@@ -178,7 +192,34 @@ class ManyProcesses:
             raise SimulationError(
                 f"there must be {self.bodies} bodies, but the processes have {int(numbers[0])}: a body was lost or doubled"
             )
+        self.spent.append(spent)
+        if isinstance(self.domain, Bisection) and self.domain.balance is not None:
+            self._balance(engine)
         return Traffic(int(numbers[1]), int(numbers[2]), int(numbers[3]), slowest * self.size / max(numbers[4], 1e-12))
+
+    # --- balance
+    def _balance(self, engine):
+        """Cut anew if the slowest process was too slow for long enough. Where that did not help the last time, wait twice as long."""
+        if len(self.spent) < self.domain.every * self.patience:
+            return
+        cost = float(np.median(self.spent))
+        self.spent = []
+        (slowest,), (total,) = self.post.largest(cost), self.post.total(cost)
+        if slowest <= (1.0 + self.domain.balance) * total / self.size:
+            self.patience = 1
+            return
+        self.patience = min(2 * self.patience, MOST_PATIENCE)
+        self.cut_by_cost(engine, cost)
+
+    def cut_by_cost(self, engine, cost):
+        """Share out space anew, where the bodies of this process cost so much together."""
+        mine = (engine.field("rank") == self.rank) & can_move(engine.field("tag")[:, STATUS])
+        rows = np.flatnonzero(mine)[np.argsort(engine.ids()[mine])]
+        rows = rows[:: max(1, int(self.post.largest(len(rows))[0]) * self.size // SAMPLE)]
+        weights = np.full(len(rows), cost / max(len(rows), 1))
+        pieces = self.comm.allgather((engine.field("position")[rows], weights))
+        self._cut(engine, *(np.concatenate(column) for column in zip(*pieces)))
+        self.cuts += 1
 
 
 def _column(tag, column, n):
