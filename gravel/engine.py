@@ -118,6 +118,9 @@ class Share(Protocol):
     def velocities(self, velocity: Any) -> None:
         """Changes of the velocities of shared bodies are added up; all who hold a body get the result."""
 
+    def sums(self, sums: np.ndarray) -> None:
+        """Whole numbers (bodies, columns) that belong to the bodies are added up; all who hold a body get the result."""
+
     def constraints(self, halves: Any) -> Any:
         """Contacts as their bodies see them (columns, one row per contact and body that can move): given those that were found here,
         returns all those of the bodies that this process owns."""
@@ -138,6 +141,9 @@ class Alone:
     alone = True
 
     def velocities(self, velocity: Any) -> None:
+        pass
+
+    def sums(self, sums: np.ndarray) -> None:
         pass
 
     def constraints(self, halves: Any) -> Any:

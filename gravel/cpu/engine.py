@@ -327,7 +327,7 @@ class CpuEngine:
             assemble.world_inertia(found.row, self.bodies, self.inertia)
         self._find_carry()
         bouncy = rules.bouncy and impacts_first
-        self.blow = self.buffers.array("blow", found.contact_room if bouncy else 0, (3,))
+        self.blow = self.buffers.array("blow", found.contact_room if bouncy or not impacts_first else 0, (3,))
         self.shifted = False
         if not bouncy or found.contact_total == 0:
             return 0
@@ -383,7 +383,7 @@ class CpuEngine:
             starts = self.impulse, self.torque, self.carry
             rest = rules.contact_values, *starts, rules.scalars, rules.margin, deep, blocks, unknowns
             kernel(found.contacts, found.touching, self.slot, found.arranged, self.inertia, *rest)
-        local = ffd.BodyByBody(self._sight(deep), self.bodies, self.slot, found.contact_total, self.buffers, self.share)
+        local = ffd.BodyByBody(self._sight(deep), self.bodies, self.slot, self.blow, found.contact_total, self.buffers, self.share)
         joints = NO_JOINTS
         if self.joints is not None:
             scalars, joints = rules.scalars, self.joints.block
@@ -394,7 +394,7 @@ class CpuEngine:
     def _sight(self, deep):
         found, rules = self.detector, self.rules
         where = found.contacts, found.touching, found.arranged, found.row, self.bodies.velocity, self.inertia, self.carry
-        return ffd.Sight(*where, rules.contact_values, rules.margin, rules.scalars, float(rules.threshold), deep)
+        return ffd.Sight(*where, self.impulse, rules.contact_values, rules.margin, rules.scalars, float(rules.threshold), deep)
 
     def _deep(self):
         """By how many contacts each body lies within another; empty where none can."""

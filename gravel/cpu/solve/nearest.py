@@ -1,13 +1,13 @@
-"""The nearest point of a polyhedron in six dimensions: of all z with rows[k] . z >= lacking[k], the one that is closest to the origin.
+"""The nearest point between walls that yield, in six dimensions: of all z, the one with the least
 
-Goldfarb and Idnani's dual method (1983): one violated constraint after the other is met; those that have become superfluous on the
-way are let go, and since the active ones are independent there are at most six. The active rows are kept as Q R, so that nothing is
-squared.
+    1/2 |z|^2 + sum 1/(2 give[k]) max(lacking[k] - rows[k] . z, 0)^2
 
-Constraints may contradict each other: a ball between two plates that both push it out. Then some are left out. ``firm`` ones are asked
-first, in the order of how much they lack; then the others likewise; and one that cannot be met together with those that came before it
-is left out, as if it were not there. So the method always ends at the nearest point of a polyhedron that is not empty, and multipliers
-stay those of loads that can be borne.
+Wall k asks for rows[k] . z >= lacking[k] and pushes with the load (lacking[k] - rows[k] . z) / give[k] where that is positive: it yields by
+``give`` times its load. As all ``give`` go to zero, z becomes the nearest point to the origin of what the walls leave. There is always one
+solution, also where walls contradict each other.
+
+The function is convex and piecewise quadratic, so Newton's method (6 x 6, whatever the number of walls) ends at the exact minimum when it
+has found the walls that push; a line search keeps it going down.
 """
 
 import math
@@ -19,175 +19,118 @@ from numba import njit
 from gravel.cpu.threads import INNER
 
 DIRECTIONS = 6
-DEPENDENT = 1e-8  # square of the sine of the angle between a row and the active ones below which it depends on them
-MET = 1e-10  # of what the constraints lack at most: what a constraint may still lack
-ROUNDS = 10  # times the number of constraints: then rounding leads in circles, and the point is good enough
-WAITING, TAKEN, ACTIVE, LEFT_OUT = range(4)  # what has become of a constraint
+ROUNDS = 50  # of Newton's method; a handful is usual
+HALVINGS = 10  # of a step that leads too far
 
 
-class Face(NamedTuple):
-    """The active constraints and the point that they hold."""
+class Room(NamedTuple):
+    """Scratch, and the point that was found."""
 
-    active: np.ndarray  # (6,) i8, which ones
-    load: np.ndarray  # (6,) their multipliers, never negative
     point: np.ndarray  # (6,) z
-    count: np.ndarray  # (1,) i8, how many
-    q: np.ndarray  # (6, 6) orthonormal rows: those of the active ones, one after the other
-    r: np.ndarray  # (6, 6) upper triangle: row of active[j] = sum_i r[i, j] q[i]
+    step: np.ndarray  # (6,)
+    matrix: np.ndarray  # (6, 6)
 
 
 @njit(**INNER)
-def empty_face():
-    count = np.zeros(1, np.int64)
-    return Face(np.zeros(DIRECTIONS, np.int64), np.zeros(DIRECTIONS), np.zeros(DIRECTIONS), count, np.zeros((6, 6)), np.zeros((6, 6)))
+def make_room():
+    return Room(np.zeros(DIRECTIONS), np.zeros(DIRECTIONS), np.zeros((DIRECTIONS, DIRECTIONS)))
 
 
 @njit(**INNER)
-def split(row, count, q, along, rest):
-    """row = sum along[i] q[i] + rest, with ``rest`` across all of them; returns its square. Twice is enough (Kahan)."""
+def dot(a, b):
+    total = 0.0
     for k in range(DIRECTIONS):
-        rest[k] = row[k]
-    for i in range(count):
-        along[i] = 0.0
-    for _ in range(2):
-        for i in range(count):
-            part = 0.0
-            for k in range(DIRECTIONS):
-                part += q[i, k] * rest[k]
-            along[i] += part
-            for k in range(DIRECTIONS):
-                rest[k] -= part * q[i, k]
-    square = 0.0
-    for k in range(DIRECTIONS):
-        square += rest[k] * rest[k]
-    return square
-
-
-@njit(**INNER)
-def append(k, load, along, rest, square, face):
-    """Constraint k becomes active; ``along``, ``rest``, ``square``: of its row."""
-    n, length = face.count[0], math.sqrt(square)
-    face.active[n], face.load[n] = k, load
-    for i in range(n):
-        face.r[i, n] = along[i]
-    face.r[n, n] = length
-    for i in range(DIRECTIONS):
-        face.q[n, i] = rest[i] / length
-    face.count[0] = n + 1
-
-
-@njit(**INNER)
-def rebuild(rows, face, along, rest):
-    """Q R of the active rows anew."""
-    n = face.count[0]
-    face.count[0] = 0
-    for j in range(n):
-        square = split(rows[face.active[j]], j, face.q, along, rest)
-        append(face.active[j], face.load[j], along, rest, square, face)
-
-
-@njit(**INNER)
-def let_go(j, rows, face, along, rest):
-    """The j-th active constraint holds nothing any more."""
-    for i in range(j, face.count[0] - 1):
-        face.active[i], face.load[i] = face.active[i + 1], face.load[i + 1]
-    face.count[0] -= 1
-    rebuild(rows, face, along, rest)
-
-
-@njit(**INNER)
-def lacks(k, rows, lacking, point):
-    total = lacking[k]
-    for i in range(DIRECTIONS):
-        total -= rows[k, i] * point[i]
+        total += a[k] * b[k]
     return total
 
 
 @njit(**INNER)
-def meet(k, rows, lacking, state, face, along, rest, relief):
-    """Move to the nearest point that meets constraint k, too; False where the active ones do not allow it."""
-    load = 0.0
-    while True:
-        n = face.count[0]
-        square = split(rows[k], n, face.q, along, rest)
-        for i in range(n - 1, -1, -1):  # how much load k takes from each active one
-            relief[i] = along[i]
-            for j in range(i + 1, n):
-                relief[i] -= face.r[i, j] * relief[j]
-            relief[i] /= face.r[i, i]
-        free, first = math.inf, -1
-        for i in range(n):
-            if relief[i] > 1e-12 and face.load[i] / relief[i] < free:
-                free, first = face.load[i] / relief[i], i
-        full = math.inf
-        if square > DEPENDENT and n < DIRECTIONS:
-            full = max(lacks(k, rows, lacking, face.point), 0.0) / square
-        step = min(free, full)
-        if step == math.inf:
-            return False
-        for i in range(n):
-            face.load[i] = max(face.load[i] - step * relief[i], 0.0)
-        load += step
-        if full < math.inf:
-            for i in range(DIRECTIONS):
-                face.point[i] += step * rest[i]
-        if full <= free:
-            append(k, load, along, rest, square, face)
-            state[k] = ACTIVE
-            return True
-        state[face.active[first]] = TAKEN
-        let_go(first, rows, face, along, rest)
-
-
-@njit(**INNER)
-def most_lacking(of, firm_only, count, rows, lacking, firm, state, point, enough):
-    """The constraint of a state that lacks most, and more than ``enough``; -1: none. Of equals the first."""
-    worst, found = enough, -1
-    for k in range(count):
-        if state[k] == of and (firm[k] or not firm_only):
-            missing = lacks(k, rows, lacking, point)
-            if missing > worst:
-                worst, found = missing, k
-    return found
-
-
-@njit(**INNER)
-def copy_face(face, to, state):
-    """``to`` := the face, and what is active in it says so in ``state``. (Its Q R is not copied.)"""
-    to.count[0] = face.count[0]
+def solve_in_place(matrix, x):
+    """x := matrix^-1 x, by L L^T; the matrix is positive definite."""
     for i in range(DIRECTIONS):
-        to.active[i], to.load[i], to.point[i] = face.active[i], face.load[i], face.point[i]
-    for i in range(face.count[0]):
-        state[face.active[i]] = ACTIVE
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = math.sqrt(total) if i == j else total / matrix[j, j]
+    for i in range(DIRECTIONS):
+        for k in range(i):
+            x[i] -= matrix[i, k] * x[k]
+        x[i] /= matrix[i, i]
+    for i in range(DIRECTIONS - 1, -1, -1):
+        for k in range(i + 1, DIRECTIONS):
+            x[i] -= matrix[k, i] * x[k]
+        x[i] /= matrix[i, i]
+
+
+@njit(**INNER)
+def slope_along(count, rows, lacking, give, point, step, length):
+    """Derivative of the function at point + length step, along the step."""
+    slope = dot(point, step) + length * dot(step, step)
+    for k in range(count):
+        along = dot(rows[k], step)
+        short = lacking[k] - dot(rows[k], point) - length * along
+        if short > 0.0:
+            slope -= short / give[k] * along
+    return slope
+
+
+@njit(**INNER)
+def find_loads(count, rows, lacking, give, point, load):
+    """``load`` := how hard the walls push at a point; returns how many push, or have stopped to, since the last call."""
+    changed = 0
+    for k in range(count):
+        before = load[k] > 0.0
+        load[k] = max(lacking[k] - dot(rows[k], point), 0.0) / give[k]
+        changed += (load[k] > 0.0) != before
+    return changed
+
+
+@njit(**INNER)
+def find_step(count, rows, give, load, room):
+    """``room.step`` := the way to the least of the quadratic function that holds where the point is."""
+    step, matrix = room.step, room.matrix
+    for i in range(DIRECTIONS):
+        step[i] = -room.point[i]
+        for j in range(i + 1):
+            matrix[i, j] = 1.0 if i == j else 0.0
+    for k in range(count):
+        if load[k] > 0.0:
+            for i in range(DIRECTIONS):
+                step[i] += load[k] * rows[k, i]
+                for j in range(i + 1):
+                    matrix[i, j] += rows[k, i] * rows[k, j] / give[k]
+    solve_in_place(matrix, step)
+
+
+@njit(**INNER)
+def length_of_step(count, rows, lacking, give, room):
+    """1, or the share of the step up to which the function still falls: its slope along the step only grows."""
+    if slope_along(count, rows, lacking, give, room.point, room.step, 1.0) <= 0.0:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if slope_along(count, rows, lacking, give, room.point, room.step, middle) > 0.0:
+            high = middle
+        else:
+            low = middle
+    return low if low > 0.0 else high
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def find_nearest(count, rows, lacking, firm, state, face, before, along, rest, relief):
-    """``face`` := the nearest point to the origin with rows[k] . z >= lacking[k], k < count, and the constraints that hold it there;
-    ``state`` (count,) := what has become of each. Rows have length one. ``before``, ``along``, ``rest``, ``relief``: scratch."""
-    face.count[0] = 0
-    face.point[:] = 0.0
-    largest = 0.0
+def find_nearest(count, rows, lacking, give, load, room):
+    """``room.point`` := the point, ``load`` (count,) := how hard each wall k < count pushes."""
+    room.point[:] = 0.0
     for k in range(count):
-        state[k] = WAITING
-        largest = max(largest, lacking[k])
-    enough, tried, only_firm = MET * largest, -1, True
-    for _ in range(ROUNDS * (count + DIRECTIONS)):
-        k = most_lacking(TAKEN, False, count, rows, lacking, firm, state, face.point, enough)
-        if k < 0:  # all that were taken are met: what was tried last can stay, and the next one comes
-            k = tried = most_lacking(WAITING, only_firm, count, rows, lacking, firm, state, face.point, enough)
-            if k < 0 and only_firm:
-                only_firm = False
-                for i in range(count):  # those that lack nothing now must hold later on, too
-                    state[i] = TAKEN if state[i] == WAITING and firm[i] else state[i]
-                continue
-            if k < 0:
-                return
-            copy_face(face, before, state)
-        if not meet(k, rows, lacking, state, face, along, rest, relief):
-            for i in range(face.count[0]):
-                state[face.active[i]] = TAKEN
-            copy_face(before, face, state)
-            rebuild(rows, face, along, rest)
-            state[tried if tried >= 0 else k] = LEFT_OUT
-            tried = -1
+        load[k] = 0.0
+    length = 1.0
+    for _ in range(ROUNDS):
+        changed = find_loads(count, rows, lacking, give, room.point, load)
+        if changed == 0 and length == 1.0:  # the last step led to the least of this very function
+            return
+        find_step(count, rows, give, load, room)
+        length = length_of_step(count, rows, lacking, give, room)
+        for i in range(DIRECTIONS):
+            room.point[i] += length * room.step[i]
+    find_loads(count, rows, lacking, give, room.point, load)
