@@ -22,8 +22,8 @@ Then, per body, in the metric of its kinetic energy:
     phi+  = phi' + sum M^-1 S f: friction
 
 Friction impulses f minimise the kinetic energy of slip, each within a polygon around the disc |f| <= mu (1 + e) lambda: S . f <= mu (1 + e)
-lambda for some directions S around the normal, the first of them against the slip. A few sweeps over the loaded contacts, each a step that
-cannot overshoot and a projection: every one of them takes energy out.
+lambda for some directions S around the normal, the first of them against the slip. They start from those of the last step; then a few
+sweeps over the loaded contacts, each a step that cannot overshoot and a projection: every one of them takes energy out.
 
 A contact that closes faster than the threshold, and within the step, bounces: it has no bias, and e is such that the forces of the step
 act half before the blow and half after it.
@@ -445,7 +445,15 @@ def into_polygon(x, y, most, samples):
 
 @njit(**INNER)
 def rub(own, halves, samples, largest, s):
-    """Friction of the loaded contacts, a few sweeps over them."""
+    """Friction of the loaded contacts: that of the last step, as far as they bear it, then a few sweeps over them."""
+    for k in range(own.size):
+        most = halves.friction[own[k]] * s.load[k]
+        if most > 0.0:
+            last = vector(halves.last, own[k])
+            x, y = into_polygon(dot3(last, s.directions[k, 0]), dot3(last, s.directions[k, 1]), most, samples)
+            s.rubbing[k, 0], s.rubbing[k, 1] = x, y
+            for j in range(DIRECTIONS):
+                s.moved[j] += x * s.tangent[k, 0, j] + y * s.tangent[k, 1, j]
     for _ in range(SWEEPS):
         change = 0.0
         for k in range(own.size):
