@@ -380,7 +380,14 @@ def make_scratch(most):
 
 @njit(**INNER)
 def press(i, own, halves, velocity, root, s):
-    """``s.load`` := the loads that lead to the nearest velocity between the walls; ``s.moved``: with bounces."""
+    """``s.load`` := the loads that lead to the nearest velocity between the walls, with friction as it was in the last step (or a box on a
+    slope, which friction tips over a little in every step, would rock); ``s.moved``: what loads and bounces change."""
+    s.moved[:] = 0.0
+    for k in range(own.size):
+        n, last = vector(halves.normal, own[k]), vector(halves.last, own[k])
+        write_row(root, vector(halves.arm, own[k]), less(last, scaled(dot3(n, last), n)), s.rows[k])
+        for j in range(DIRECTIONS):
+            s.moved[j] += s.rows[k, j]
     for k in range(own.size):
         h = own[k]
         n = vector(halves.normal, h)
@@ -388,6 +395,7 @@ def press(i, own, halves, velocity, root, s):
         s.give[k] = max(halves.give[h, 0], FIRM * dot(s.rows[k], s.rows[k]))
         lag = less(vector(halves.velocity, h), surface(velocity, i, vector(halves.arm, h)))
         s.lacking[k] = dot3(n, lag) - halves.bias[h] + halves.give[h, 0] * max(dot3(n, vector(halves.last, h)), 0.0)
+        s.lacking[k] -= dot(s.rows[k], s.moved)
     find_nearest(own.size, s.rows, s.lacking, s.give, s.load, s.room)
     s.moved[:] = 0.0
     for k in range(own.size):

@@ -96,10 +96,12 @@ def find_step(count, rows, give, load, room):
             matrix[i, j] = 1.0 if i == j else 0.0
     for k in range(count):
         if load[k] > 0.0:
+            stiffness = 1.0 / give[k]
             for i in range(DIRECTIONS):
                 step[i] += load[k] * rows[k, i]
+                push = stiffness * rows[k, i]
                 for j in range(i + 1):
-                    matrix[i, j] += rows[k, i] * rows[k, j] / give[k]
+                    matrix[i, j] += push * rows[k, j]
     solve_in_place(matrix, step)
 
 
