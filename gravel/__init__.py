@@ -54,7 +54,7 @@ from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
 from gravel.sleep import Sleep
-from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
+from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.sweep import sweep
 
 __version__ = "0.7.0"
@@ -81,6 +81,7 @@ __all__ = [
     "Deformation",
     "Distance",
     "Ellipsoid",
+    "FFD",
     "Fixed",
     "ForceMotor",
     "Frame",

@@ -39,6 +39,19 @@ def check_cohesion(simulation, contact_values):
         )
 
 
+def check_solver(solver, contact_values, joints):
+    """Refuse what a solver that takes each body by itself does not know; ``joints``: how many there are."""
+    if not solver.local:
+        return
+    name, instead = type(solver).__name__, "; take another solver, such as GaussSeidel()"
+    if joints:
+        raise ValueError(f"{name} knows no joints, but there {'is 1' if joints == 1 else f'are {joints}'}{instead}")
+    for field, unit in (("rolling_friction", "m"), ("spinning_friction", "m"), ("cohesion", "N")):
+        largest = contact_values[..., PAIR_FIELDS.index(field)].max()
+        if largest > 0.0:
+            raise ValueError(f"{name} knows no {field}, but materials have up to {largest:g} {unit} of it{instead}")
+
+
 def warn_of_arms(simulation):
     """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit."""
     tag, radius = simulation.engine.field("tag"), simulation.engine.field("extent")[:, 3]

@@ -58,7 +58,7 @@ def list_scenes():
 @click.option("--time", "duration", type=float, help="Simulated time in s (default: the scene's own).")
 @click.option("--dt", type=float, help="Step in s (default: the scene's own).")
 @click.option("--solver", help=f"One of {', '.join(SOLVERS)} (default: gauss-seidel).")
-@click.option("--iterations", type=int, help="Most iterations of the solver in a step (default: 300).")
+@click.option("--iterations", type=int, help="Most iterations of the solver in a step (default: 300; ffd takes 1).")
 @click.option("--tolerance", type=float, help="Residual in m/s at which the solver stops (default: 5 % of gravity times dt).")
 @click.option("--friction", help="cone (convex, as in the papers) or coulomb (default: the scene's own).")
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
@@ -178,7 +178,8 @@ def change(simulation, path, dt, solver, limits, given):
     if solver is not None or limits:
         was = simulation.solver
         kind = type(was) if solver is None else SOLVERS[solver]
-        base = was if kind is type(was) else kind(iterations=was.iterations, tolerance=was.tolerance)
+        kept = {} if was.local or kind.local else {"iterations": was.iterations}  # FFD takes one, which is no limit for others
+        base = was if kind is type(was) else kind(tolerance=was.tolerance, **kept)
         simulation.solver = dataclasses.replace(base, **limits)
         applied.append(f"{simulation.solver.describe()} (was {was.describe()})")
     return applied
@@ -301,7 +302,8 @@ def plot(result, output, joints, measure):
 def bench(names, as_json, quick, threads):
     """Run benchmarks next to the papers' figures.
 
-    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, state, convergence, start, crowd, joints; default: all."""
+    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, state, convergence, start, crowd, joints,
+    packing, ffd; default: all."""
     from gravel import bench as benchmarks
 
     benchmarks.run(names, quick, threads, as_json)

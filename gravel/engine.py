@@ -136,8 +136,21 @@ class Share(Protocol):
     def publish(self, values: Any) -> None:
         """All who hold a part of a machine get what its owner has."""
 
+    def spread(self, values: Any) -> None:
+        """All who act on a body get what its owner has."""
+
     def barred(self, turn: int) -> np.ndarray:
         """Places of the shared bodies that only another process may act on in this turn."""
+
+    def sums(self, sums: np.ndarray) -> None:
+        """Whole numbers (bodies, columns) that belong to the bodies are added up; all who hold a body get the result."""
+
+    def constraints(self, halves: Any) -> Any:
+        """Contacts as their bodies see them (columns, one row per contact and body that can move): given those that were found here,
+        returns all those of the bodies that this process owns."""
+
+    def impulses(self, impulse: np.ndarray) -> np.ndarray:
+        """Back from what ``constraints`` returned to what it was given: the impulse (m, 3) that each row got."""
 
     def total(self, *numbers: float) -> tuple[float, ...]:
         """Sums over all processes."""
@@ -160,8 +173,20 @@ class Alone:
     def publish(self, values: Any) -> None:
         pass
 
+    def spread(self, values: Any) -> None:
+        pass
+
     def barred(self, turn: int) -> np.ndarray:
         return np.empty(0, np.int64)
+
+    def sums(self, sums: np.ndarray) -> None:
+        pass
+
+    def constraints(self, halves: Any) -> Any:
+        return halves
+
+    def impulses(self, impulse: np.ndarray) -> np.ndarray:
+        return impulse
 
     def total(self, *numbers: float) -> tuple[float, ...]:
         return numbers
@@ -196,6 +221,11 @@ class Problem(Protocol):
 
     def measure(self) -> tuple[float, float]:
         """(largest, root mean square) residual of impulses and velocities as they stand, m/s."""
+
+    # --- every body by itself
+    def solve_bodies(self, samples: int) -> None:
+        """Fast frictional dynamics: each body finds its new velocity from its own contacts, with so many directions of friction; the
+        impulse of a contact becomes the mean of what its bodies have found."""
 
     # --- vectors
     def start(self) -> Any:
@@ -291,8 +321,9 @@ class Engine(Protocol):
     def match(self, warm: bool) -> None:
         """Contacts find the impulses they had in the last step."""
 
-    def bounce(self) -> int:
-        """Impacts with restitution; returns how many."""
+    def bounce(self, impacts_first: bool) -> int:
+        """What the later stages need to know of the bodies at contacts; and impacts with restitution, unless the solver gives them
+        theirs; returns how many."""
 
     def add_forces(self) -> None:
         """Free velocities: gravity, forces, torques."""

@@ -201,6 +201,7 @@ class Simulation:
         cautions.check_cohesion(self, self.materials.contact_values())
         cautions.warn_of_arms(self)
         self.mechanism = scene.mechanism.copy()
+        cautions.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism))
         self._settle_joints()
         self._movers = NO_MOVERS  # bodies with a motion that have moved in this step
         self._roused = False  # whether something has changed that wakes all: they do before the next step
@@ -211,6 +212,8 @@ class Simulation:
         changes. Attributes that there are not are refused: a misspelt one would do nothing."""
         if name in CHANGEABLE:
             value = CHANGEABLE[name](value)
+            if name == "solver" and getattr(self, "_made", False):
+                cautions.check_solver(value, self.materials.contact_values(), len(self.mechanism))
             if name == "dt" and self.steps:
                 super().__setattr__("start_time", self.time - self.steps * value)
             super().__setattr__("_rules", None)
@@ -304,7 +307,7 @@ class Simulation:
         if warm:
             self.processes.hand_over(engine)
         lap("match")
-        impacts = engine.bounce()
+        impacts = engine.bounce(not self.solver.local)
         lap("impacts")
         engine.add_forces()
         lap("velocities")
@@ -362,6 +365,7 @@ class Simulation:
             threshold=threshold,
         )
         cautions.check_cohesion(self, rules.contact_values)
+        cautions.check_solver(self.solver, rules.contact_values, len(self.mechanism))
         self.engine.set_rules(rules)
         self._rules = rules
 
@@ -867,6 +871,7 @@ class Simulation:
                 change()
                 self._mark_materials()
                 cautions.check_cohesion(self, self.materials.contact_values())
+                cautions.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism))
             except (TypeError, ValueError):
                 self.materials, self._material_of = before
                 self._mark_materials()
@@ -896,6 +901,7 @@ class Simulation:
         """Join two bodies as they lie now; returns the joint's id."""
         if self.processes.size > 1:
             raise SimulationError("joints must be part of the scene where several processes share it: scene.add_joint")
+        cautions.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism) + 1)
         with _Alone(self):
             self.views.take_back()
             self.engine.wake(None)

@@ -30,7 +30,7 @@ class Field(NamedTuple):
     dtype: str  # "real": single or double, as the simulation asks
     unit: str
     frame: str
-    sync: str  # "once": when a body enters a process; "step": refreshed for ghosts in every step; "owner": not shared
+    sync: str  # "once": sent when a body enters a process; "step": sent to those who have copies in every step
     fresh: float  # what a new body has that was given nothing
     gone: float  # what is seen of a body that was removed
 
@@ -40,8 +40,8 @@ FIELDS = (
     Field("position", (3,), "f8", "m", "world", "step", 0.0, math.nan),
     Field("quaternion", (4,), "f8", "w x y z", "body to world", "step", math.nan, math.nan),
     Field("velocity", (8,), "real", "m/s, -, rad/s, -", "world", "step", 0.0, 0.0),
-    Field("force", (3,), "f8", "N", "world", "owner", 0.0, 0.0),
-    Field("torque", (3,), "f8", "N m", "world", "owner", 0.0, 0.0),
+    Field("force", (3,), "f8", "N", "world", "step", 0.0, 0.0),
+    Field("torque", (3,), "f8", "N m", "world", "step", 0.0, 0.0),
     Field("inverse_mass", (4,), "f8", "1/kg, 1/(kg m2)", "body, principal moments", "once", 0.0, math.inf),
     Field("extent", (4,), "f8", "m", "body: size of the shape, bounding radius", "once", 0.0, 0.0),
     Field("tag", (4,), "i4", "shape, material, group, status", "-", "step", 0, REMOVED),

@@ -24,6 +24,7 @@ NAMES = (
     "crowd",
     "joints",
     "packing",
+    "ffd",
 )
 
 

@@ -14,7 +14,7 @@ from gravel.cpu.collide import bounds, boxes, carry, exclude, images, pair_funct
 from gravel.cpu.collide.detector import Detector
 from gravel.cpu.joints.stage import JointStage
 from gravel.cpu.rows import FEW, Rows, is_torn
-from gravel.cpu.solve import assemble, impacts, match, tiles
+from gravel.cpu.solve import assemble, ffd, impacts, match, tiles
 from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
 from gravel.cpu.solve.blocks import WIDTH, Blocks, Scalars, Unknowns, rows_before
 from gravel.cpu.threads import SMALL, use_threads
@@ -386,16 +386,17 @@ class CpuEngine:
         """Starting impulses and torques."""
         return self.buffers.array("impulse", room, (3,)), self.buffers.array("torque", room if self.rolling else 0, (3,))
 
-    def bounce(self):
-        """Impacts; needs the inertia of the bodies, which it prepares for the later stages."""
+    def bounce(self, impacts_first):
+        """Impacts; needs the inertia of the bodies and what surfaces move at, which it prepares for the later stages."""
         found, rules = self.detector, self.rules
         self.inertia = self.buffers.array("inertia", 0 if found.balls else 8 * (len(found.order) + 1))
         if not found.balls:
             assemble.world_inertia(found.row, self.bodies, self.inertia)
         self._find_carry()
-        self.blow = self.buffers.array("blow", found.contact_room if rules.bouncy else 0, (3,))
+        bouncy = rules.bouncy and impacts_first
+        self.blow = self.buffers.array("blow", found.contact_room if bouncy or not impacts_first else 0, (3,))
         self.shifted = False
-        if not rules.bouncy or (found.contact_total == 0 and self.share.alone):
+        if not bouncy or (found.contact_total == 0 and self.share.alone):
             return 0
         times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
         self.shift = self.buffers.array("shift", len(found.order), (3,), "f8")
@@ -480,25 +481,33 @@ class CpuEngine:
         numbers = int(start[0, -1]), int(start[1, -1])
         key = *numbers, n, tile_count, run, colours, found.balls, self.rolling
         blocks, unknowns = self.buffers.kept("blocks", key, lambda: self._blocks(*numbers, run, colours, *plan[5:]))
+        deep = self._deep()
         if found.contact_total > 0:
             kernel = assemble.assemble_balls if found.balls else assemble.assemble_any
             starts = self.impulse, self.torque, self.carry
-            rest = rules.contact_values, *starts, rules.scalars, rules.margin, self._deep(), blocks, unknowns
+            rest = rules.contact_values, *starts, rules.scalars, rules.margin, deep, blocks, unknowns
             kernel(found.contacts, found.touching, self.slot, found.arranged, self.inertia, *rest)
+        local = ffd.BodyByBody(self._sight(deep), self.bodies, self.slot, self.blow, found.contact_total, self.buffers, self.share)
         joints = NO_JOINTS
         if self.joints is not None:
             scalars, joints = rules.scalars, self.joints.block
             self.joints.assemble(scalars.step, scalars.recovery_speed, rules.threshold, unknowns.velocity, warm)
-        self.problem = BlockProblem(blocks, unknowns, rules.scalars, found.contact_total, kinds, joints, self.share)
+        self.problem = BlockProblem(blocks, unknowns, rules.scalars, found.contact_total, kinds, joints, self.share, local)
         return self.problem
+
+    def _sight(self, deep):
+        found, rules = self.detector, self.rules
+        where = found.contacts, found.touching, found.arranged, found.row, self.bodies.velocity, self.inertia, self.carry
+        return ffd.Sight(*where, self.impulse, rules.contact_values, rules.margin, rules.scalars, float(rules.threshold), deep)
 
     def _deep(self):
         """By how many contacts each body lies within another; empty where none can."""
         found, arranged = self.detector, self.detector.arranged
-        some = found.penetration > assemble.DEEP * found.traits.smallest
-        deep = self.buffers.array("deep", len(found.order) if some else 0, dtype="i4")
+        some = self.share.largest(float(found.penetration > assemble.DEEP * found.traits.smallest))[0] > 0
+        deep = self.buffers.array("deep", len(found.order) if some else 0, dtype="i8")
         if some:
             assemble.count_deep(found.touching, arranged.reach, arranged.extent, arranged.tag, deep)
+            self.share.sums(deep[:, None])
         return deep
 
     def _plan(self, n, tile_count, room):

@@ -19,8 +19,7 @@ class SharedBodies:
     def __init__(self, post):
         self.post, self.rank = post, post.rank
         self.places, self.parts = NO_PLACES, NO_PLACES
-        self.lines = self.news = None
-        self.exchanges = 0
+        self.lines = self.news = self.spreading = None
 
     def total(self, *numbers):
         return self.post.total(*numbers)
@@ -37,11 +36,13 @@ class SharedBodies:
         group = np.repeat(np.arange(len(ids)), np.diff(start))
         acts = np.zeros(len(ids), bool)
         acts[group[member == self.rank]] = True
-        self.places, self.parts = places, np.diff(start)
+        self.places, self.parts, self.owner, self.acts, self.ids = places, np.diff(start), owner, acts, ids
         self.group, self.start, self.member = group, start[:-1], member
         real = engine.field("velocity").dtype
         self._lay_lines(acts, owner, group, start, member, real)
-        self._lay_news(ids, owner, group, member, halo, real)
+        joined = np.isin(ids, list(halo.joined)) if halo.joined else np.zeros(len(ids), bool)
+        self.news = _News(self, joined, real) if joined.any() else None
+        self.real, self.spreading = real, None
 
     def _groups(self, engine, halo):
         """(ids, owner, start, member): bodies that several processes have to do with, by id; the ranks of those who act on body k are
@@ -93,6 +94,7 @@ class SharedBodies:
         self.out_places = {r: np.flatnonzero(acts & (has[r] | (owner == r))) for r in others}
         self.out_places = {r: some for r, some in self.out_places.items() if len(some)}
         into = {r: int(np.count_nonzero(has[r])) for r in others if has[r].any()}
+        self.coming = into
         self.heap = np.zeros((n + sum(into.values()), 8), real)  # own changes, then what came
         self.base = np.zeros((n, 8), real)
         source, at, incoming = np.where(member == self.rank, group, 0), n, {}
@@ -105,24 +107,11 @@ class SharedBodies:
         self.lines = Lines(self.post, self.out, incoming, ITERATE)
         self.share_of = (1.0 / np.maximum(np.diff(start), 1)).astype(real)[:, None]
 
-    def _lay_news(self, ids, owner, group, member, halo, real):
-        """What the owner of machines tells the others after it has solved the joints."""
-        joined = np.isin(ids, list(halo.joined)) if halo.joined else np.zeros(len(ids), bool)
-        of_joints = joined[group] & (member != owner[group])
-        self.news_out = {}
-        for r in np.unique(member[of_joints & (owner[group] == self.rank)]).tolist():
-            self.news_out[r] = group[of_joints & (member == r) & (owner[group] == self.rank)]
-        mine = group[of_joints & (member == self.rank)]
-        self.news_in = {r: mine[owner[mine] == r] for r in np.unique(owner[mine]).tolist()}
-        self.told = {r: np.empty((len(some), 8), real) for r, some in self.news_out.items()}
-        self.heard = {r: np.empty((len(some), 8), real) for r, some in self.news_in.items()}
-        self.news = Lines(self.post, self.told, self.heard, PUBLISH)
-
     def close(self):
-        for lines in (self.lines, self.news):
+        for lines in (self.lines, self.news, self.spreading):
             if lines is not None:
                 lines.close()
-        self.lines = self.news = None
+        self.lines = self.news = self.spreading = None
 
     # --- in the iterations
     def note(self, values):
@@ -139,7 +128,6 @@ class SharedBodies:
             np.take(self.heap, some, axis=0, out=self.out[r])
         self.lines.run()
         values[self.places] = self.base + np.add.reduceat(np.take(self.heap, self.source, axis=0), self.start)
-        self.exchanges += 1
 
     def barred(self, turn):
         """In each turn the processes have another order; of those that act on a body, the first has it."""
@@ -150,14 +138,94 @@ class SharedBodies:
         return self.places[first != self.rank]
 
     def publish(self, values):
-        if self.news is None or not self.news.requests:
+        if self.news is not None:
+            self.news.run(values)
+
+    def spread(self, values):
+        if len(self.places):
+            if self.spreading is None:
+                self.spreading = _News(self, np.ones(len(self.places), bool), self.real)
+            self.spreading.run(values)
+
+    # --- once a step
+    def sums(self, sums):
+        """Whole numbers: the order in which they are added does not matter."""
+        if not len(self.places):
             return
+        letters = {r: np.ascontiguousarray(sums[self.places[some]]) for r, some in self.out_places.items()}
+        came = self.post.swap(list(letters), list(self.coming), letters, REPLY)
+        mine = np.where(self.acts[:, None], sums[self.places], 0)
+        for r, letter in came.items():
+            mine[self.group[self.member == r]] += letter.view(sums.dtype).reshape(-1, sums.shape[1])
+        sums[self.places] = mine
+
+    def constraints(self, halves):
+        """Half contacts go to the owners of their bodies, as records."""
+        known = np.full(int(halves.body.max(initial=-1)) + 1, -1)
+        shared = self.places[self.places < len(known)]
+        known[shared] = np.flatnonzero(self.places < len(known))
+        place = known[halves.body]
+        owner = np.where(place >= 0, self.owner[place] if len(self.owner) else self.rank, self.rank)
+        layout = np.dtype([(name, column.dtype, column.shape[1:]) for name, column in zip(halves._fields, halves)] + [("id", "i8")])
+        self.sent = {int(r): np.flatnonzero(owner == r) for r in np.unique(owner) if r != self.rank}
+        letters = {}
+        for r, some in self.sent.items():
+            letters[r] = np.empty(len(some), layout)
+            for name, column in zip(halves._fields, halves):
+                letters[r][name] = column[some]
+            letters[r]["id"] = self.ids[place[some]]
+        mine = self.owner[self.group] == self.rank
+        self.asking = sorted(set(self.member[mine].tolist()) - {self.rank})
+        came = self.post.swap(list(letters), self.asking, letters, REPLY)
+        self.kept = np.flatnonzero(owner == self.rank)
+        records = [came[r].view(layout) for r in self.asking]
+        self.counts = [len(some) for some in records]
+        columns = []
+        for name, column in zip(halves._fields, halves):
+            columns.append(np.concatenate([column[self.kept], *(some[name] for some in records)]))
+        result = halves._replace(**dict(zip(halves._fields, columns)))
+        if records:
+            ids = np.concatenate([some["id"] for some in records])
+            result.body[len(self.kept) :] = self.places[np.searchsorted(self.ids, ids)]
+        return result
+
+    def impulses(self, impulse):
+        replies, at = {}, len(self.kept)
+        for r, count in zip(self.asking, self.counts):
+            replies[r] = np.ascontiguousarray(impulse[at : at + count])
+            at += count
+        came = self.post.swap(self.asking, list(self.sent), replies, REPLY)
+        found = np.empty((len(self.kept) + sum(map(len, self.sent.values())), 3))
+        found[self.kept] = impulse[: len(self.kept)]
+        for r, some in self.sent.items():
+            found[some] = came[r].view(np.float64).reshape(-1, 3)
+        return found
+
+
+class _News:
+    """Lines from the owners of some of the shared bodies (a mask) to all others who act on them."""
+
+    def __init__(self, share, some, real):
+        group, member, owner = share.group, share.member, share.owner[share.group]
+        told = some[group] & (member != owner)
+        mine, places = told & (owner == share.rank), share.places
+        self.out = {r: places[group[mine & (member == r)]] for r in np.unique(member[mine]).tolist()}
+        heard = told & (member == share.rank)
+        self.into = {r: places[group[heard & (owner == r)]] for r in np.unique(owner[heard]).tolist()}
+        self.told = {r: np.empty((len(some), 8), real) for r, some in self.out.items()}
+        self.heard = {r: np.empty((len(some), 8), real) for r, some in self.into.items()}
+        self.lines = Lines(share.post, self.told, self.heard, PUBLISH)
+
+    def run(self, values):
         values = values.reshape(-1, 8)
-        for r, some in self.news_out.items():
-            self.told[r][:] = values[self.places[some]]
-        self.news.run()
-        for r, some in self.news_in.items():
-            values[self.places[some]] = self.heard[r]
+        for r, places in self.out.items():
+            np.take(values, places, axis=0, out=self.told[r])
+        self.lines.run()
+        for r, places in self.into.items():
+            values[places] = self.heard[r]
+
+    def close(self):
+        self.lines.close()
 
 
 def _ranges(first, count):

@@ -326,6 +326,27 @@ def cut_anew():
     }
 
 
+@case
+def ffd():
+    """Every body by itself: the same bits on any number of processes. Balls and boxes that fall together, some pushed, some bouncing."""
+    rng = np.random.default_rng(8)
+    scene = gv.Scene()
+    stone, rubber = gv.Material(density=2500, friction=0.5), gv.Material(density=1200, friction=0.4, restitution=0.6)
+    scene.add_body(gv.Plane(), material=stone, fixed=True)
+    k = np.arange(160)
+    places = np.stack([k % 8, k // 8 % 4, k // 32], 1) * 0.12 + (-0.42, -0.18, 0.06) + rng.uniform(-0.005, 0.005, (160, 3))
+    scene.add_bodies(gv.Sphere(0.05), places[::2], stone, velocities=rng.normal(size=(80, 3)))
+    scene.add_bodies(gv.Box((0.05, 0.04, 0.03)), places[1::2], rubber, quaternions=rng.normal(size=(80, 4)))
+    scene.set_force(5, (3.0, 0, 1.0), (0, 0, 0.01))
+    sim = gv.Simulation(scene, 1 / 500, solver=gv.FFD(), domain=domain_for(SIZE))
+    hashes = []
+    for step in range(120):
+        report = sim.step()
+        if step % 20 == 19:
+            hashes.append(sim.state_hash())
+    return {"hashes": hashes, "contacts": report.contacts, "residual": report.residual, "energy": report.kinetic_energy}
+
+
 def main():
     global SIZE
     warnings.simplefilter("ignore")

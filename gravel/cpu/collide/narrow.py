@@ -91,10 +91,10 @@ def overflown(contacts, total):
 
 @njit(**INNER)
 def in_order(a, b, tag, identity):
-    """The two bodies of a pair, the lower kind first, and of two alike the lower id: contacts must not depend on the order in which
-    their bodies were found. (Two balls have one contact, the same from either side.)"""
+    """The two bodies of a pair, the lower kind first, and of two alike the lower id: contacts must not depend, not even in their last
+    bit, on the order in which their bodies were found."""
     kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
-    return (b, a) if kind_a > kind_b or (kind_a == kind_b and kind_a != SPHERE and identity[a] > identity[b]) else (a, b)
+    return (b, a) if kind_a > kind_b or (kind_a == kind_b and identity[a] > identity[b]) else (a, b)
 
 
 @njit(**INNER)

@@ -156,6 +156,17 @@ def count_deep(contacts, reach, extent, tag, deep):
                 deep[b] += radius_b < math.inf
 
 
+@njit(**INNER)
+def bias_of(c, gap, near, touching, scalars, deep):
+    """Normal part of the bias of contact c, m/s; ``near``: the gap up to which it counts as touching."""
+    if gap > 0.0:
+        return gap / scalars.step if gap > RESTING * near else 0.0
+    most = scalars.recovery_speed
+    if deep.size > 0:
+        most /= max(deep[touching.a[c]], deep[touching.b[c]], 1)
+    return max(scalars.recovery * gap / scalars.step, -most)
+
+
 def make_assemble_tile(wide):
     """The work on one tile, where there may be contacts with arms and inertia of any shape (``wide``), or nothing but balls. A
     constant, so that scenes of balls do not compile the rest."""
@@ -188,13 +199,7 @@ def make_assemble_tile(wide):
             rows[k + NX], rows[k + NY], rows[k + NZ] = nx, ny, nz
             rows[k + FRICTION] = friction
             near = margin_of(margin, a, b, reach, extent, tag)
-            if gaps[c] > 0.0:
-                bias = gaps[c] / scalars.step if gaps[c] > RESTING * near else 0.0
-            else:
-                most = scalars.recovery_speed
-                if deep.size > 0:
-                    most /= max(deep[touching.a[c]], deep[touching.b[c]], 1)
-                bias = max(scalars.recovery * gaps[c] / scalars.step, -most)
+            bias = bias_of(c, gaps[c], near, touching, scalars, deep)
             sx, sy, sz = bias * nx, bias * ny, bias * nz
             if carry.size > 0:
                 sx, sy, sz = sx + carry[c, 0], sy + carry[c, 1], sz + carry[c, 2]

@@ -37,9 +37,11 @@ NO_JOINTS = JointBlock(NO_ROWS)
 
 
 class BlockProblem(ConeVectors):
-    def __init__(self, blocks, unknowns, scalars, contacts, kinds, joints=NO_JOINTS, share=ALONE):
-        """``kinds``: whether there are blocks of contacts between balls, and wide ones."""
+    def __init__(self, blocks, unknowns, scalars, contacts, kinds, joints=NO_JOINTS, share=ALONE, local=None):
+        """``kinds``: whether there are blocks of contacts between balls, and wide ones. ``local``: the contacts and bodies that
+        they were made from (``ffd.BodyByBody``)."""
         self.blocks, self.unknowns, self.scalars, self.joints, self.share = blocks, unknowns, scalars, joints, share
+        self.local = local
         self.contacts, self.coulomb = contacts, scalars.coulomb > 0
         self.begun = False
         self.rolling = blocks.rolling.size > 0
@@ -146,6 +148,13 @@ class BlockProblem(ConeVectors):
         self._use(is_split)
         (worst,), (squares, rows) = self.share.largest(worst), self.share.total(squares, self.contacts + rows)
         return worst, (squares / max(rows, 1)) ** 0.5
+
+    # --- every body by itself
+    def solve_bodies(self, samples):
+        if self.local is None:
+            super().solve_bodies(samples)
+        self.local.solve(samples, self.unknowns.impulse)
+        self.share.spread(self.unknowns.velocity)
 
     # --- gradient solvers
     @functools.cached_property

@@ -253,6 +253,11 @@ class ConeVectors:
     def blank(self):
         return np.zeros(self.size, self.real)
 
+    def solve_bodies(self, samples):
+        raise TypeError(
+            "FFD solves the bodies of a simulation one by one; a cone problem alone needs another solver, such as GaussSeidel()"
+        )
+
     def step_and_project(self, y, g, step, relaxation, out):
         return self.share.total(*step_and_project(self.cones, y, g, self.slip, step, relaxation, out, self.sums))
 

@@ -1,0 +1,606 @@
+"""Fast frictional dynamics: every body by itself finds the velocity that its contacts leave it, once a step (paper 004, Algorithm 2, after
+Kaufman, Edmunds and Pai 2005).
+
+In: contacts, velocities after the forces of the step, impulses of the last step. Out: velocities after contact, and the impulses that each
+side of a contact has found.
+
+A contact is seen by each of its bodies that can move: a half contact. With phi the velocity of the body, N = (n, x x n) and lambda the load
+of the contact, its body asks for
+
+    N . phi >= d - b,      d = n . v_other - r_other (lambda - lambda_last)
+
+b is the bias of the cone problem and d the velocity that the other's surface will have there: v_other is what its forces and the last
+impulses of its contacts lead to, and r_other what it gives way by with 1/k of its mass, if k of its contacts count. So d is, for two bodies
+that meet alone, their common velocity by perceived masses; for a body that lies on others which lie still, theirs; and of what cannot
+move, its velocity. Why not simply the common velocities of pairs? Loads then creep through a heap one body a step, and it sinks into
+itself; and a body that is pressed from two sides is shot out sideways, with more energy than there was.
+
+Then, per body, in the metric of its kinetic energy:
+
+    phi*  nearest to the free velocity between these walls (``nearest``), with the loads lambda
+    phi'  = phi* + sum e lambda M^-1 N: contacts that bounce throw back with the share e of their load
+    phi+  = phi' + sum M^-1 S f: friction
+
+Friction impulses f minimise the kinetic energy of slip, each within a polygon around the disc |f| <= mu (1 + e) lambda: S . f <= mu (1 + e)
+lambda for some directions S around the normal, the first of them against the slip. They start from those of the last step; then a few
+sweeps over the loaded contacts, each a step that cannot overshoot and a projection: every one of them takes energy out.
+
+A contact that closes faster than the threshold, and within the step, bounces: it has no bias, and e is such that the forces of the step
+act half before the blow and half after it.
+
+All that a body does follows from its half contacts in the order of the other's id and the feature, in double precision, and from sums of
+whole numbers: the result does not depend on where they stand in memory, on tiles or threads.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from gravel.cpu.collide.bounds import BALL, MOVES, margin_of
+from gravel.cpu.solve.assemble import FRICTION_COLUMN, bias_of, response, tangents
+from gravel.cpu.solve.blocks import WIDTH
+from gravel.cpu.solve.impacts import RESTITUTION_COLUMN
+from gravel.cpu.solve.nearest import DIRECTIONS, Room, dot, find_nearest, make_room
+from gravel.cpu.threads import INNER, Kernel
+from gravel.cpu.vectors import cross, rotate, rotate_back, to_matrix
+from gravel.state import MATERIAL
+
+CHUNK = 256  # bodies
+FIRM = 1e-6  # of a body's own response: what a contact gives way by with what cannot move
+SWEEPS = 5  # over the friction of a body
+SETTLED = 1e-3  # of the first slip: changes below it end the sweeps
+UNIT = 2.0**-40  # m/s or rad/s: expected changes of velocity are counted in these, since sums of whole numbers have no order
+MOST = 1e6  # m/s or rad/s: more is not expected of one contact
+GAPS = 701, 301, 132, 57, 23, 10, 4, 1  # of Shell's sort (Ciura 2001)
+
+
+class HalfContacts(NamedTuple):
+    """Contacts as one of their bodies sees them, a column each: what a process needs to know to move a body that it owns."""
+
+    body: np.ndarray  # (m,) i4, its place in the arranged order
+    partner: np.ndarray  # (m,) i4, place of the other, where the contact was found
+    other: np.ndarray  # (m,) i8, id of the other
+    feature: np.ndarray  # (m,) i4
+    normal: np.ndarray  # (m, 3) pushes the body away from the other
+    arm: np.ndarray  # (m, 3) m, from the body's centre
+    reach: np.ndarray  # (m, 3) m, from the other's centre
+    bias: np.ndarray  # (m,) m/s, see ``assemble``
+    velocity: np.ndarray  # (m, 3) m/s, expected of the other's surface (at first: beyond that of its body)
+    give: np.ndarray  # (m, 2) 1/kg, what the other gives way by, along the normal and across (at first: with its whole mass)
+    last: np.ndarray  # (m, 3) N s, impulse of the last step on this body
+    friction: np.ndarray  # (m,)
+    restitution: np.ndarray  # (m,) of this very blow; 0 where it does not bounce
+    counts: np.ndarray  # (m,) bool, whether it bore a load in the last step, or its bodies would meet in this one
+
+
+class Sight(NamedTuple):
+    """What half contacts are made from."""
+
+    contacts: tuple  # ``Contacts``, perhaps with images
+    touching: tuple  # the same with the bodies themselves
+    arranged: tuple
+    row: np.ndarray  # of each arranged body among the bodies
+    before: np.ndarray  # (rows, 8) velocities before the forces of the step
+    inertia: np.ndarray  # world frame, see ``blocks.Unknowns``
+    carry: np.ndarray
+    last: np.ndarray  # (c, 3) N s, impulses of the last step, on b
+    contact_values: np.ndarray
+    margin: tuple
+    scalars: tuple
+    threshold: float
+    deep: np.ndarray
+
+
+@njit(**INNER)
+def dot3(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@njit(**INNER)
+def less(a, b):
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@njit(**INNER)
+def scaled(factor, a):
+    return factor * a[0], factor * a[1], factor * a[2]
+
+
+@njit(**INNER)
+def vector(rows, k):
+    return float(rows[k, 0]), float(rows[k, 1]), float(rows[k, 2])
+
+
+@njit(**INNER)
+def surface(v, i, arm):
+    """Velocity of a row at an arm."""
+    wx, wy, wz = cross(float(v[i, 4]), float(v[i, 5]), float(v[i, 6]), arm[0], arm[1], arm[2])
+    return v[i, 0] + wx, v[i, 1] + wy, v[i, 2] + wz
+
+
+# --- from contacts to half contacts
+class Meeting(NamedTuple):
+    """How the two bodies of a contact meet."""
+
+    slide: tuple  # m/s, relative velocity of b across the normal
+    bias: float  # m/s
+    restitution: float
+    counts: bool
+
+
+@njit(**INNER)
+def meeting_of(c, normal, arm_a, arm_b, sight):
+    contacts, touching, arranged = sight.contacts, sight.touching, sight.arranged
+    a, b, gap = touching.a[c], touching.b[c], float(contacts.gap[c])
+    carried = vector(sight.carry, c) if sight.carry.size > 0 else (0.0, 0.0, 0.0)
+    apart = less(surface(arranged.velocity, a, arm_a), surface(arranged.velocity, b, arm_b))
+    free, before = less(carried, apart), less(surface(sight.before, sight.row[a], arm_a), surface(sight.before, sight.row[b], arm_b))
+    closing, before_forces = -dot3(normal, free), dot3(normal, less(before, carried))
+    near = margin_of(sight.margin, contacts.a[c], contacts.b[c], arranged.reach, arranged.extent, arranged.tag)
+    bias = bias_of(c, gap, near, touching, sight.scalars, sight.deep)
+    counts = closing > bias or dot3(normal, vector(sight.last, c)) > 0.0
+    restitution, share = sight.contact_values[arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL], RESTITUTION_COLUMN], 0.0
+    if before_forces > sight.threshold and closing > 0.0 and restitution > 0.0 and gap <= sight.scalars.step * closing:
+        half = 0.5 * (closing - before_forces)  # the forces act half before the blow, half after it
+        share, bias = max(restitution * (before_forces + half) - half, 0.0) / closing, 0.0
+    return Meeting(less(free, scaled(-closing, normal)), bias, share, counts)
+
+
+@njit(**INNER)
+def response_of(i, sight, arm, d):
+    """Velocity along d at an arm of an arranged body after a unit impulse along d there."""
+    tag, mass, inertia = sight.arranged.tag, sight.arranged.mass, sight.inertia
+    if tag[i, MOVES] == 0:
+        return 0.0
+    if inertia.size == 0 or tag[i, MOVES] == BALL:
+        t = cross(arm[0], arm[1], arm[2], d[0], d[1], d[2])
+        return mass[i, 0] + mass[i, 1] * dot3(t, t)
+    return mass[i, 0] + dot3(response(inertia, i, arm[0], arm[1], arm[2], d[0], d[1], d[2]), d)
+
+
+@njit(**INNER)
+def count_of_tile(tile, contacts, tag):
+    total = 0
+    for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+        total += (tag[contacts.a[c], MOVES] > 0) + (tag[contacts.b[c], MOVES] > 0)
+    return total
+
+
+@Kernel
+def count_halves(contacts, tag, start):
+    """start (tiles + 1,) := half contacts before each tile, and of all; returns the last."""
+    tiles = contacts.count.size
+    for tile in prange(tiles):
+        start[tile + 1] = count_of_tile(np.int64(tile), contacts, tag)
+    start[0] = 0
+    for tile in range(tiles):
+        start[tile + 1] += start[tile]
+    return start[tiles]
+
+
+@njit(**INNER)
+def fill_tile(tile, sight, start, halves, place):
+    """The two sides of a contact stand together, that of a first."""
+    contacts, touching, arranged = sight.contacts, sight.touching, sight.arranged
+    tag, reach, k = arranged.tag, arranged.reach, start[tile]
+    for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+        place[c] = k
+        a, b = contacts.a[c], contacts.b[c]
+        normal, arm_a = vector(contacts.normal, c), vector(contacts.arm, c)
+        arm_b = arm_a[0] + reach[a, 0] - reach[b, 0], arm_a[1] + reach[a, 1] - reach[b, 1], arm_a[2] + reach[a, 2] - reach[b, 2]
+        m = meeting_of(c, normal, arm_a, arm_b, sight)
+        slip = math.sqrt(dot3(m.slide, m.slide))
+        across = scaled(1.0 / slip, m.slide) if slip > 0.0 else normal
+        friction = sight.contact_values[tag[a, MATERIAL], tag[b, MATERIAL], FRICTION_COLUMN]
+        for side in range(2):
+            own, other, arm, far, sign = (a, b, arm_a, arm_b, -1.0) if side == 0 else (b, a, arm_b, arm_a, 1.0)
+            if tag[own, MOVES] == 0:
+                continue
+            halves.body[k], halves.partner[k] = (touching.a[c], touching.b[c]) if side == 0 else (touching.b[c], touching.a[c])
+            halves.other[k], halves.feature[k] = arranged.id[other], contacts.feature[c]
+            for axis in range(3):
+                halves.normal[k, axis], halves.arm[k, axis], halves.reach[k, axis] = sign * normal[axis], arm[axis], far[axis]
+                halves.velocity[k, axis] = -sign * sight.carry[c, axis] if sight.carry.size > 0 else 0.0
+                halves.last[k, axis] = sign * sight.last[c, axis]
+            halves.give[k, 0], halves.give[k, 1] = response_of(other, sight, far, normal), response_of(other, sight, far, across)
+            halves.bias[k], halves.friction[k], halves.restitution[k] = m.bias, friction, m.restitution
+            halves.counts[k] = m.counts
+            k += 1
+
+
+@Kernel
+def fill_halves(sight, start, halves, place):
+    """Fill ``halves``, but for what is expected of the others; place (contacts,) := the first half of each contact."""
+    for tile in prange(sight.contacts.count.size):
+        fill_tile(np.int64(tile), sight, start, halves, place)
+
+
+# --- what is expected of bodies
+@njit(**INNER)
+def whole(speed):
+    return np.int64(round(min(max(speed, -MOST), MOST) / UNIT))
+
+
+@njit(**INNER)
+def sum_up_chunk(chunk, first, order, halves, sight, sums):
+    mass, inertia, tag = sight.arranged.mass, sight.inertia, sight.arranged.tag
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, sums.shape[0])):
+        for column in range(7):
+            sums[i, column] = 0
+        for k in range(first[i], first[i + 1]):
+            p, x = halves.last[order[k]], halves.arm[order[k]]
+            wx, wy, wz = cross(x[0], x[1], x[2], p[0], p[1], p[2])
+            if inertia.size == 0 or tag[i, MOVES] == BALL:
+                wx, wy, wz = mass[i, 1] * wx, mass[i, 1] * wy, mass[i, 1] * wz
+            else:
+                j = inertia[8 * i : 8 * i + 6]
+                wx, wy, wz = j[0] * wx + j[1] * wy + j[2] * wz, j[1] * wx + j[3] * wy + j[4] * wz, j[2] * wx + j[4] * wy + j[5] * wz
+            for axis in range(3):
+                sums[i, axis] += whole(mass[i, 0] * p[axis])
+            sums[i, 3] += whole(wx)
+            sums[i, 4] += whole(wy)
+            sums[i, 5] += whole(wz)
+            sums[i, 6] += halves.counts[order[k]]
+
+
+@Kernel
+def sum_up(halves, sight, first, order, sums):
+    """sums (bodies, 7) := what the impulses of the last step would change the velocity by, in ``UNIT``, and how many contacts count.
+    Leaves the half contacts grouped by body, see ``group_by_body``."""
+    group_by_body(halves.body, first, order)
+    for chunk in prange((sums.shape[0] + CHUNK - 1) // CHUNK):
+        sum_up_chunk(np.int64(chunk), first, order, halves, sight, sums)
+
+
+@njit(**INNER)
+def look_ahead_chunk(chunk, sums, velocity, halves):
+    for h in range(chunk * CHUNK, min((chunk + 1) * CHUNK, halves.body.size)):
+        i, x = halves.partner[h], halves.reach[h]
+        wx, wy, wz = velocity[i, 4] + UNIT * sums[i, 3], velocity[i, 5] + UNIT * sums[i, 4], velocity[i, 6] + UNIT * sums[i, 5]
+        tx, ty, tz = cross(wx, wy, wz, x[0], x[1], x[2])
+        halves.velocity[h, 0] += velocity[i, 0] + UNIT * sums[i, 0] + tx
+        halves.velocity[h, 1] += velocity[i, 1] + UNIT * sums[i, 1] + ty
+        halves.velocity[h, 2] += velocity[i, 2] + UNIT * sums[i, 2] + tz
+        shares = max(sums[i, 6], 1)
+        halves.give[h, 0] *= shares
+        halves.give[h, 1] *= shares
+
+
+@Kernel
+def look_ahead(sums, velocity, halves):
+    """``halves`` get what is expected of the others: their velocities, and that they share their mass among the contacts that count."""
+    for chunk in prange((halves.body.size + CHUNK - 1) // CHUNK):
+        look_ahead_chunk(np.int64(chunk), sums, velocity, halves)
+
+
+# --- the half contacts of a body
+@njit(**INNER)
+def group_by_body(body, first, order):
+    """``order`` := the half contacts body by body; those of body i from first[i] on. Returns the most that a body has."""
+    first[:] = 0
+    for k in range(body.size):
+        first[body[k] + 1] += 1
+    most = 0
+    for i in range(first.size - 1):
+        most = max(most, first[i + 1])
+        first[i + 1] += first[i]
+    for k in range(body.size):
+        order[first[body[k]]] = k
+        first[body[k]] += 1
+    for i in range(first.size - 1, 0, -1):
+        first[i] = first[i - 1]
+    first[0] = 0
+    return most
+
+
+@njit(**INNER)
+def comes_before(i, j, halves):
+    """The order in which a body takes its half contacts. (Two of one feature are told apart by where they are.)"""
+    if halves.other[i] != halves.other[j]:
+        return halves.other[i] < halves.other[j]
+    if halves.feature[i] != halves.feature[j]:
+        return halves.feature[i] < halves.feature[j]
+    for k in range(3):
+        if halves.arm[i, k] != halves.arm[j, k]:
+            return halves.arm[i, k] < halves.arm[j, k]
+    return False
+
+
+@njit(**INNER)
+def sort_own(order, halves):
+    """Shell's sort: the half contacts of a body are few, or those of a hub."""
+    for gap in GAPS:
+        for i in range(gap, order.size):
+            k, j = order[i], i
+            while j >= gap and comes_before(k, order[j - gap], halves):
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = k
+
+
+# --- one body
+class Root(NamedTuple):
+    """M^-1 = L L^T of one body: L = (linear, R diag(turning))."""
+
+    linear: float
+    turning: tuple
+    rotation: tuple
+
+
+@njit(**INNER)
+def root_of(row, inverse_mass, quaternion):
+    ix, iy, iz = float(inverse_mass[row, 1]), float(inverse_mass[row, 2]), float(inverse_mass[row, 3])
+    rotation = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    if ix != iy or iy != iz:
+        rotation = to_matrix(quaternion[row])
+    return Root(math.sqrt(float(inverse_mass[row, 0])), (math.sqrt(ix), math.sqrt(iy), math.sqrt(iz)), rotation)
+
+
+@njit(**INNER)
+def write_row(root, arm, d, row):
+    """row (6,) := L^T (d, arm x d)."""
+    tx, ty, tz = cross(arm[0], arm[1], arm[2], d[0], d[1], d[2])
+    tx, ty, tz = rotate_back(root.rotation, tx, ty, tz)
+    row[0], row[1], row[2] = root.linear * d[0], root.linear * d[1], root.linear * d[2]
+    row[3], row[4], row[5] = root.turning[0] * tx, root.turning[1] * ty, root.turning[2] * tz
+
+
+class Scratch(NamedTuple):
+    """Room for one body with at most so many half contacts."""
+
+    rows: np.ndarray  # (most, 6) L^T N
+    lacking: np.ndarray  # (most,) m/s
+    give: np.ndarray  # (most,) 1/kg
+    load: np.ndarray  # (most,) N s
+    room: Room
+    tangent: np.ndarray  # (most, 2, 6) L^T S of two directions of each loaded contact: against the slip, and across
+    directions: np.ndarray  # (most, 2, 3) these
+    slip: np.ndarray  # (most, 2) m/s, without friction
+    rubbing: np.ndarray  # (most, 2) N s, friction along the two
+    moved: np.ndarray  # (6,) change of velocity, as z: phi+ = phi + L z
+
+
+@njit(**INNER)
+def make_scratch(most):
+    return Scratch(
+        np.empty((most, DIRECTIONS)),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most),
+        make_room(),
+        np.empty((most, 2, DIRECTIONS)),
+        np.empty((most, 2, 3)),
+        np.empty((most, 2)),
+        np.empty((most, 2)),
+        np.empty(DIRECTIONS),
+    )
+
+
+@njit(**INNER)
+def press(i, own, halves, velocity, root, s):
+    """``s.load`` := the loads that lead to the nearest velocity between the walls, with friction as it was in the last step (or a box on a
+    slope, which friction tips over a little in every step, would rock); ``s.moved``: what loads and bounces change."""
+    s.moved[:] = 0.0
+    for k in range(own.size):
+        n, last = vector(halves.normal, own[k]), vector(halves.last, own[k])
+        write_row(root, vector(halves.arm, own[k]), less(last, scaled(dot3(n, last), n)), s.rows[k])
+        for j in range(DIRECTIONS):
+            s.moved[j] += s.rows[k, j]
+    for k in range(own.size):
+        h = own[k]
+        n = vector(halves.normal, h)
+        write_row(root, vector(halves.arm, h), n, s.rows[k])
+        s.give[k] = max(halves.give[h, 0], FIRM * dot(s.rows[k], s.rows[k]))
+        lag = less(vector(halves.velocity, h), surface(velocity, i, vector(halves.arm, h)))
+        s.lacking[k] = dot3(n, lag) - halves.bias[h] + halves.give[h, 0] * max(dot3(n, vector(halves.last, h)), 0.0)
+        s.lacking[k] -= dot(s.rows[k], s.moved)
+    find_nearest(own.size, s.rows, s.lacking, s.give, s.load, s.room)
+    s.moved[:] = 0.0
+    for k in range(own.size):
+        for j in range(DIRECTIONS):
+            s.moved[j] += (1.0 + halves.restitution[own[k]]) * s.load[k] * s.rows[k, j]
+
+
+@njit(**INNER)
+def look_at_slip(i, own, halves, velocity, root, s):
+    """Slip of the loaded contacts, along two directions each, the first against it; returns the largest, m/s."""
+    largest, z = 0.0, s.moved
+    linear = scaled(root.linear, (z[0], z[1], z[2]))
+    wx, wy, wz = rotate(root.rotation, root.turning[0] * z[3], root.turning[1] * z[4], root.turning[2] * z[5])
+    for k in range(own.size):
+        if s.load[k] == 0.0:
+            continue
+        n, x = vector(halves.normal, own[k]), vector(halves.arm, own[k])
+        vx, vy, vz = less(surface(velocity, i, x), vector(halves.velocity, own[k]))
+        tx, ty, tz = cross(wx, wy, wz, x[0], x[1], x[2])
+        u = vx + linear[0] + tx, vy + linear[1] + ty, vz + linear[2] + tz
+        u = less(u, scaled(halves.give[own[k], 1], vector(halves.last, own[k])))
+        u = less(u, scaled(dot3(u, n), n))
+        slip = math.sqrt(dot3(u, u))
+        if slip > 0.0:
+            d = scaled(-1.0 / slip, u)
+        else:
+            dx, dy, dz, _, _, _ = tangents(n[0], n[1], n[2])
+            d = dx, dy, dz
+        e = cross(n[0], n[1], n[2], d[0], d[1], d[2])
+        for axis in range(3):
+            s.directions[k, 0, axis], s.directions[k, 1, axis] = d[axis], e[axis]
+        write_row(root, x, d, s.tangent[k, 0])
+        write_row(root, x, e, s.tangent[k, 1])
+        s.slip[k, 0], s.slip[k, 1] = -slip - dot(s.tangent[k, 0], z), -dot(s.tangent[k, 1], z)
+        s.rubbing[k, 0] = s.rubbing[k, 1] = 0.0
+        largest = max(largest, slip)
+    return largest
+
+
+@njit(**INNER)
+def into_polygon(x, y, most, samples):
+    """The nearest point to (x, y) with c x + s y <= most for all directions (c, s) of ``samples``, which lie evenly around."""
+    best, face = -math.inf, 0
+    for k in range(samples.shape[0]):
+        reach = samples[k, 0] * x + samples[k, 1] * y
+        if reach > best:
+            best, face = reach, k
+    if best <= most:
+        return x, y
+    c, s = samples[face, 0], samples[face, 1]
+    edge = most * math.tan(math.pi / samples.shape[0])  # half of a side
+    side = min(max(c * y - s * x, -edge), edge)
+    return most * c - side * s, most * s + side * c
+
+
+@njit(**INNER)
+def rub(own, halves, samples, largest, s):
+    """Friction of the loaded contacts: that of the last step, as far as they bear it, then a few sweeps over them."""
+    for k in range(own.size):
+        most = halves.friction[own[k]] * s.load[k]
+        if most > 0.0:
+            last = vector(halves.last, own[k])
+            x, y = into_polygon(dot3(last, s.directions[k, 0]), dot3(last, s.directions[k, 1]), most, samples)
+            s.rubbing[k, 0], s.rubbing[k, 1] = x, y
+            for j in range(DIRECTIONS):
+                s.moved[j] += x * s.tangent[k, 0, j] + y * s.tangent[k, 1, j]
+    for _ in range(SWEEPS):
+        change = 0.0
+        for k in range(own.size):
+            most = halves.friction[own[k]] * (1.0 + halves.restitution[own[k]]) * s.load[k]
+            if most == 0.0:
+                continue
+            t, o, give = s.tangent[k, 0], s.tangent[k, 1], halves.give[own[k], 1]
+            tt, oo, to = dot(t, t), dot(o, o), dot(t, o)
+            most_response = give + 0.5 * (tt + oo) + math.sqrt(0.25 * (tt - oo) ** 2 + to * to)
+            x = s.rubbing[k, 0] - (s.slip[k, 0] + dot(t, s.moved) + give * s.rubbing[k, 0]) / most_response
+            y = s.rubbing[k, 1] - (s.slip[k, 1] + dot(o, s.moved) + give * s.rubbing[k, 1]) / most_response
+            x, y = into_polygon(x, y, most, samples)
+            dx, dy = x - s.rubbing[k, 0], y - s.rubbing[k, 1]
+            s.rubbing[k, 0], s.rubbing[k, 1] = x, y
+            for j in range(DIRECTIONS):
+                s.moved[j] += dx * t[j] + dy * o[j]
+            change = max(change, most_response * math.sqrt(dx * dx + dy * dy))
+        if change <= SETTLED * largest:
+            break
+
+
+@njit(**INNER)
+def write_down(i, own, halves, root, s, velocity, impulse):
+    """The body's velocity, and the impulses on it."""
+    z = s.moved
+    wx, wy, wz = rotate(root.rotation, root.turning[0] * z[3], root.turning[1] * z[4], root.turning[2] * z[5])
+    for axis in range(3):
+        velocity[i, axis] += root.linear * z[axis]
+    velocity[i, 4] += wx
+    velocity[i, 5] += wy
+    velocity[i, 6] += wz
+    for k in range(own.size):
+        h = own[k]
+        push = (1.0 + halves.restitution[h]) * s.load[k]
+        for axis in range(3):
+            impulse[h, axis] = push * halves.normal[h, axis]
+            if push > 0.0:
+                impulse[h, axis] += s.rubbing[k, 0] * s.directions[k, 0, axis] + s.rubbing[k, 1] * s.directions[k, 1, axis]
+
+
+@njit(**INNER)
+def solve_chunk(chunk, most, first, order, halves, row, bodies, samples, velocity, impulse):
+    s = make_scratch(most)
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, row.size)):
+        if first[i] == first[i + 1]:
+            continue
+        own = order[first[i] : first[i + 1]]
+        sort_own(own, halves)
+        root = root_of(row[i], bodies.inverse_mass, bodies.quaternion)
+        press(i, own, halves, velocity, root, s)
+        rub(own, halves, samples, look_at_slip(i, own, halves, velocity, root, s), s)
+        write_down(i, own, halves, root, s, velocity, impulse)
+
+
+@Kernel
+def solve_bodies(halves, row, bodies, samples, first, order, velocity, impulse):
+    """``velocity`` rows of the arranged bodies := those after contact; impulse (m, 3) := what each half contact gives its body, N s.
+    ``samples`` (k, 2): cosine and sine of the directions of friction. ``first``, ``order``: scratch, bodies + 1 and half contacts."""
+    most = group_by_body(halves.body, first, order)
+    for chunk in prange((row.size + CHUNK - 1) // CHUNK):
+        solve_chunk(np.int64(chunk), most, first, order, halves, row, bodies, samples, velocity, impulse)
+
+
+# --- back to contacts
+@njit(**INNER)
+def share_tile(tile, contacts, tag, place, halves, impulse, slot, block_impulse, blow):
+    for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
+        at, k = (slot[c] // WIDTH) * 3 * WIDTH + slot[c] % WIDTH, place[c]
+        first, second = tag[contacts.a[c], MOVES] > 0, tag[contacts.b[c], MOVES] > 0
+        push = vector(impulse, k)
+        if first:
+            push = scaled(-1.0, push)
+            push = scaled(0.5, less(push, scaled(-1.0, vector(impulse, k + 1)))) if second else push
+        normal, e = vector(contacts.normal, c), halves.restitution[k]
+        thrown = scaled(e / (1.0 + e) * dot3(push, normal), normal)
+        for axis in range(3):
+            block_impulse[at + axis * WIDTH] = push[axis] - thrown[axis]
+            blow[c, axis] = thrown[axis]
+
+
+@Kernel
+def share_impulses(contacts, tag, place, halves, impulse, slot, block_impulse, blow):
+    """The impulse of each contact := the mean of what its two sides have found, or what the one has that can move. The part that throws
+    bodies back goes into ``blow``: it is not expected again in the next step."""
+    for tile in prange(contacts.count.size):
+        share_tile(np.int64(tile), contacts, tag, place, halves, impulse, slot, block_impulse, blow)
+
+
+def directions(samples):
+    """(samples, 2) cosine and sine of as many directions, evenly around."""
+    turn = 2.0 * math.pi / samples
+    return np.array([(math.cos(turn * k), math.sin(turn * k)) for k in range(samples)])
+
+
+class BodyByBody:
+    """What a step of FFD needs of the engine, kept by its cone problem."""
+
+    def __init__(self, sight, bodies, slot, blow, contacts, buffers, share):
+        self.sight, self.bodies, self.slot, self.blow, self.contacts = sight, bodies, slot, blow, contacts
+        self.buffers, self.share = buffers, share
+
+    def solve(self, samples, block_impulse):
+        """New velocities of all bodies, and the impulses of the blocks."""
+        if self.contacts == 0 and self.share.alone:
+            return
+        arranged = self.sight.arranged
+        halves, place = self.half_contacts()
+        self.look_ahead(halves)
+        own = self.share.constraints(halves)
+        impulse = np.empty((len(own.body), 3))
+        first, order = self._grouping(own)
+        solve_bodies(own, self.sight.row, self.bodies, directions(samples), first, order, arranged.velocity, impulse)
+        impulse = self.share.impulses(impulse)
+        share_impulses(self.sight.contacts, arranged.tag, place, halves, impulse, self.slot, block_impulse, self.blow)
+
+    def half_contacts(self):
+        """(half contacts, place of the first of each contact)."""
+        contacts, array = self.sight.contacts, self.buffers.array
+        start = array("half_start", len(contacts.count) + 1, dtype="i8")
+        m = int(count_halves(contacts, self.sight.arranged.tag, start))
+        place = array("half_place", len(contacts.a), dtype="i8")
+        halves = self.buffers.kept("halves", m, lambda: self._halves(m))
+        fill_halves(self.sight, start, halves, place)
+        return halves, place
+
+    def look_ahead(self, halves):
+        """What bodies expect of each other."""
+        arranged = self.sight.arranged
+        sums = self.buffers.array("half_sums", len(arranged.id), (7,), "i8")
+        sum_up(halves, self.sight, *self._grouping(halves), sums)
+        self.share.sums(sums)
+        look_ahead(sums, arranged.velocity, halves)
+
+    def _grouping(self, halves):
+        array = self.buffers.array
+        return array("half_first", len(self.sight.arranged.id) + 1, dtype="i8"), array("half_order", len(halves.body), dtype="i8")
+
+    def _halves(self, m):
+        types = {"body": "i4", "partner": "i4", "other": "i8", "feature": "i4", "counts": "?"}
+        columns = {"normal": (3,), "arm": (3,), "reach": (3,), "velocity": (3,), "give": (2,), "last": (3,)}
+        array = self.buffers.array
+        return HalfContacts(*(array(f"half_{name}", m, columns.get(name, ()), types.get(name, "f8")) for name in HalfContacts._fields))
