@@ -362,7 +362,7 @@ class Engine(Protocol):
 
     def moved_contacts(self, ids: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Contacts of the last step that another process solves in this one, and which: (rank, (ids a, ids b, features, impulses,
-        torques)). Only bodies at the border, and those of others, can have such (``ids``)."""
+        torques)). Of bodies that can move, only those at the border and those of others can have such (``ids``)."""
 
     def adopt(self, known: tuple[np.ndarray, ...]) -> None:
         """Contacts start from what other processes remember of them, after ``match``."""

@@ -21,7 +21,7 @@ from gravel.cpu.threads import SMALL, use_threads
 from gravel.engine import ALONE, ELLIPSOID_METHODS, CellTooSmall, Commit, Detection, Margin, Rules, no_lap
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
-from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MOVABLE, SLEEPING, STATUS
+from gravel.state import ANGULAR, EVERYWHERE, FIELD, IMMOVABLE, LINEAR, MOVABLE, SLEEPING, STATUS
 
 DISTURBING = ("position", "quaternion", "velocity", "force", "torque")  # fields that wake sleepers when they are written
 
@@ -166,7 +166,7 @@ class CpuEngine:
         return touched
 
     def moved_contacts(self, ids):
-        last, rows = self.last, self.rows.rows_of(ids)
+        last, rows = self.last, np.union1d(self.rows.rows_of(ids), np.flatnonzero(self.rows.rank == EVERYWHERE))
         rest = self.rows.rank, self.rows.row_of_id, self.detector.reach, self.partition, self._endless_lattice()
         room = 256
         while True:
