@@ -240,7 +240,7 @@ def draw(result):
 @click.argument("result")
 @click.option("--output", "-o", help="PNG file (default: RESULT with .png).")
 @click.option("--frame", type=int, default=-1, show_default=True, help="Which frame; negative ones count from the end.")
-@click.option("--colour", "--color", default="material", show_default=True, help="material, speed or radius.")
+@click.option("--colour", "--color", default="material", show_default=True, help="material, speed, radius or rank (the process).")
 def picture(result, output, frame, colour):
     """Draw a frame of a RESULT file as a PNG."""
     from gravel import checks

@@ -37,6 +37,7 @@ from gravel.shapes.geometry import NONE, Geometries
 from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
 from gravel.solvers import Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, STATUS, Views, can_move
+from gravel.team import ALONE_TEAM, Team
 
 if TYPE_CHECKING:
     from gravel.run import RunReport
@@ -122,6 +123,7 @@ class Simulation:
     warm_start: bool
     restitution_threshold: float | None
     sleep: Sleep | None
+    team: Team = ALONE_TEAM  # the processes that share the scene
     _watch: Watch
 
     def __init__(
@@ -562,6 +564,10 @@ class Simulation:
     def count(self) -> int:
         """How many ids were ever given, those of removed bodies included: the length of the arrays."""
         return self.views.count
+
+    def own_ids(self) -> np.ndarray:
+        """Ids of the bodies that this process writes into files: each body that is there is written by one of ``team``."""
+        return self.engine.ids()
 
     @property
     def alive(self) -> np.ndarray:
