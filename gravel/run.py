@@ -110,7 +110,7 @@ def run(
     if checkpoint is not None:
         if save is not None and os.path.realpath(save) == os.path.realpath(checkpoint):
             raise ValueError(f"save and checkpoint must be two files, but both are {os.fspath(save)}")
-        together(team, check_checkpoint, checkpoint)
+        together(team, check_checkpoint, checkpoint, team.size > 1)
         if checkpoint_every is not None:
             seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
             files.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))

@@ -24,7 +24,7 @@ from gravel.contacts import ContactTable
 from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
 from gravel.io import sound
-from gravel.io.checkpoint_parts import Saved, is_index, join, listed, remove_parts, save_parts, without_bodies
+from gravel.io.checkpoint_parts import LONGEST, Saved, is_index, join, listed, remove_parts, save_parts, without_bodies
 from gravel.io.sealed import check_seal, contents, damage_of, write_contents, write_sealed
 from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.materials import Material, Materials
@@ -58,7 +58,7 @@ def save(simulation, path):
     """Write a checkpoint of a simulation; of one that many processes share, all of them call this."""
     team = simulation.team
     simulation.run_id = team.broadcast(simulation.run_id)
-    place, arrays, description = together(team, lambda: (check_path(path), _arrays(simulation), _description(simulation)))
+    place, arrays, description = together(team, lambda: (check_path(path, team.size > 1), _arrays(simulation), _description(simulation)))
     if team.size > 1:
         save_parts(simulation, team.broadcast(place), arrays, description)
         return
@@ -68,9 +68,9 @@ def save(simulation, path):
         remove_parts(place)
 
 
-def check_path(path):
-    """Refuse a path that a checkpoint cannot be written to; returns it, of a symbolic link what it leads to."""
-    writable = check_writable(path, ".part")
+def check_path(path, in_parts=False):
+    """Refuse a path that a checkpoint cannot be written to, as one file or in parts; returns it, of a symbolic link what it leads to."""
+    writable = check_writable(path, LONGEST if in_parts else ".part")
     check_ending("checkpoint", path, ENDINGS)
     return writable
 

@@ -29,6 +29,8 @@ OWN = ("bodies/", "memory/", "contacts/", "sleep/")  # arrays that are different
 CLOCK = "sleep/clock"  # but for this one
 COLUMNS = ("a", "b", "feature", "impulse", "torque")  # of the memory of contacts
 
+LONGEST = ".step00000000.again.rank0000.part"  # what a name gets more, at most
+
 
 class Saved(NamedTuple):
     """What one process has read of a checkpoint: arrays as in a file of one process, but for the memory of contacts, and the

@@ -276,20 +276,18 @@ def _runs_of_bodies(stretches):
 def virtual(group, name, shape, dtype, runs, source=None):
     """An array whose rows lie in parts, there by the same name if none is given. What cannot be read is NaN, or -1 in whole numbers; the
     rank of bodies that do not say it is 0."""
-    shape = tuple(map(int, shape))
-    plan, here = h5p.create(h5p.DATASET_CREATE), h5s.create_simple(shape)
-    kind = np.dtype(dtype)
-    plan.set_fill_value(np.array(np.nan if kind.kind == "f" else 0 if name == "rank" or kind.kind == "u" else -1, kind))
-    plan.set_layout(h5d.VIRTUAL)
-    place = (f"{group.name}/{name}" if source is None else source).encode()
-    filled = [run for run in runs if run.count]
+    shape, kind, filled = tuple(map(int, shape)), np.dtype(dtype), [run for run in runs if run.count]
     if not filled:
         group.create_dataset(name, shape, dtype)
         return
+    plan, here, spaces = h5p.create(h5p.DATASET_CREATE), h5s.create_simple(shape), {}
+    plan.set_fill_value(np.array(np.nan if kind.kind == "f" else 0 if name == "rank" or kind.kind == "u" else -1, kind))
+    plan.set_layout(h5d.VIRTUAL)
+    place, rows = (source or f"{group.name}/{name}").encode(), max(run.source + run.count for run in filled)
     for run in filled:
         width = shape[1:] if run.width is None else run.width
-        there = h5s.create_simple((run.source + run.count, *width))  # at least: parts grow
         zeros = (0,) * len(width)
+        there = spaces.get(width) or spaces.setdefault(width, h5s.create_simple((rows, *width)))  # about: HDF5 looks itself
         there.select_hyperslab((run.source, *zeros), (run.count, *width))
         here.select_hyperslab((run.target, *zeros), (run.count, *width))
         plan.set_virtual(here, run.name.encode(), place, there)
