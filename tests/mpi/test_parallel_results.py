@@ -90,6 +90,16 @@ def test_three_processes_write_what_one_does(three, whole):
     assert sorted(file.name for file in three.glob("run*")) == [*(f"run.rank000{rank}.vtkhdf" for rank in range(3)), "run.vtkhdf"]
 
 
+def test_three_processes_write_the_checkpoint_of_one(three, tmp_path):
+    names = [*(f"state.step00000060.rank000{rank}.h5" for rank in range(3)), "state.h5"]
+    assert sorted(file.name for file in three.glob("state*")) == sorted(names)
+    true = heap()
+    true.run(0.06, observers=[come_and_go])
+    sim = gv.Simulation.load(three / "state.h5", threads=1)
+    assert sim.state_hash() == true.state_hash() and sim.steps == 60
+    np.testing.assert_array_equal(sim.contacts.impulse, true.contacts.impulse)
+
+
 def test_each_body_is_in_one_part_and_says_whose_it_is(three, whole):
     with gv.open_result(three / "run.vtkhdf") as result:
         for frame in result:
@@ -188,19 +198,39 @@ def test_a_run_goes_on_with_any_number_of_processes(sizes, whole, tmp_path):
         np.testing.assert_allclose(cloud.points[np.argsort(cloud["id"])], true.points, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_frames_after_the_checkpoint_are_written_anew(size, whole, tmp_path):
-    """The files are ahead of the checkpoint, the part of one rank by a frame more than the others; they are cut there, or left aside."""
+    """The files are ahead of the checkpoint: they are cut there by as many processes, and left aside by another number."""
     leg(tmp_path, 2, 0.02)
     shutil.copytree(tmp_path, tmp_path / "then")
     leg(tmp_path, 2, 0.05, tmp_path / "state.h5")
-    with h5py.File(tmp_path / "run.rank0001.vtkhdf", "r+") as file:
-        file["VTKHDF/Steps"].attrs["NSteps"] = 5  # of six
-    leg(tmp_path, size, 0.06, tmp_path / "then" / "state.h5")
+    leg(tmp_path, size, 0.04, tmp_path / "then" / "state.h5")
+    leg(tmp_path, size, 0.06, tmp_path / "state.h5")
     with gv.open_result(tmp_path / "run.vtkhdf") as result, gv.open_result(whole) as true:
         assert np.allclose(result.times, true.times) and np.array_equal(result.reports["time"], true.reports["time"])
         assert all(np.array_equal(have.ids, want.ids) for have, want in zip(result, true))
     assert len(list(clouds(tmp_path / "run.vtkhdf"))) == 7
+
+
+def test_parts_that_a_kill_has_left_unequal_are_made_equal(tmp_path):
+    """One part lacks a frame that the others have: it is one of no index, and what comes after is in step again. Before a part is cut, the
+    index tells of no more than what stays."""
+    leg(tmp_path, 2, 0.04)
+    with h5py.File(tmp_path / "run.rank0001.vtkhdf", "r+") as file:
+        file["VTKHDF/Steps"].attrs["NSteps"] = 3  # up to 0.02 s
+    shutil.copytree(tmp_path, tmp_path / "copy")
+
+    def begin(team):
+        sim = shared(gv.Simulation.load(tmp_path / "state.h5", threads=1), team)
+        parts.PartsWriter(tmp_path / "copy" / "run.vtkhdf", sim).abandon()
+
+    assert in_threads(2, begin) == [None] * 2
+    with gv.open_result(tmp_path / "copy" / "run.vtkhdf") as result:
+        assert np.allclose(result.times, (0, 0.01, 0.02)) and len(list(result)) == 3
+    leg(tmp_path, 2, 0.06, tmp_path / "state.h5")
+    with gv.open_result(tmp_path / "run.vtkhdf") as result:
+        assert np.allclose(result.times, (0, 0.01, 0.02, 0.04, 0.05, 0.06)) and len(list(result)) == 6
+    assert len(list(clouds(tmp_path / "run.vtkhdf"))) == 6
 
 
 def test_frames_that_the_index_does_not_tell_of_are_found_again(whole, tmp_path):
@@ -257,6 +287,34 @@ def test_what_one_cannot_write_ends_the_run_on_all(where, tmp_path, monkeypatch)
         with gv.open_result(tmp_path / "run.vtkhdf") as result:
             assert len(list(result)) == 3
         assert len(list(clouds(tmp_path / "run.vtkhdf"))) == 3
+
+
+def test_after_a_frame_that_failed_no_other_is_taken(tmp_path, monkeypatch):
+    """One part would lag behind the others for ever."""
+    write, fails = ResultWriter.write_frame, []
+
+    def full(writer):
+        if writer.rank == 1 and writer.simulation.steps == 1 and not fails:
+            fails.append(1)
+            raise OSError("no space")
+        write(writer)
+
+    monkeypatch.setattr(ResultWriter, "write_frame", full)
+
+    def one(team):
+        sim = shared(heap(), team)
+        with parts.PartsWriter(tmp_path / "run.vtkhdf", sim) as writer:
+            writer.write_frame()
+            sim.step()
+            with pytest.raises(OSError, match="no space"):
+                writer.write_frame()
+            writer.write_frame()
+
+    assert in_threads(2, one) == [None] * 2
+    ((time, cloud),) = clouds(tmp_path / "run.vtkhdf")
+    assert time == 0 and np.array_equal(np.sort(cloud.verts.reshape(-1, 2)[:, 1]), np.arange(cloud.n_points))
+    with gv.open_result(tmp_path / "run.vtkhdf") as result:
+        assert len(list(result)) == 1
 
 
 def test_what_an_observer_of_one_raises_all_raise(tmp_path):
