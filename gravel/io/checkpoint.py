@@ -13,6 +13,7 @@ import dataclasses
 import io
 import json
 import math
+import os
 import pathlib
 
 import h5py
@@ -86,13 +87,13 @@ def load(path, threads=None, motions=None, laws=None, surfaces=None):
             saved = join(path, arrays, about, geometries_of(arrays), 0, 1)
             ids = saved.arrays["bodies/id"]
             sound.need(np.isin(saved.arrays["memory/at"], ids).all(), "memory/at names a body that is not there")
-            arrays = {**saved.arrays, **{f"memory/{name}": array for name, array in saved.memory_of(ids).items()}}
+            arrays = saved.arrays_for(ids)
         return simulation_of(arrays, about, threads, motions or {}, laws or {}, surfaces or {})
 
 
-def load_parts(path, rank, size):
+def load_parts(path: str | os.PathLike, rank: int, size: int) -> Saved:
     """What one of ``size`` processes reads of a checkpoint (``Saved``): the parts k with k % size == rank, joined, and all that parts have
-    in common. A checkpoint of one process is a single part. ``scene_of`` and ``settings_of`` make a simulation of it."""
+    in common. A checkpoint of one process is a single part. ``scene_of``, ``settings_of`` and ``restore`` make a simulation of it."""
     rank, size = checks.count("rank", rank), checks.count("size", size, minimum=1)
     if rank >= size:
         raise ValueError(f"rank must be below size, {size}, not {rank}")
@@ -192,6 +193,13 @@ def simulation_of(arrays, about, threads, motions, laws, surfaces):
     _check_all(arrays, about, geometries)
     scene = scene_of(arrays, about, geometries)
     simulation = Simulation(scene, threads=threads, **settings_of(about))
+    restore(simulation, arrays, about, motions, laws, surfaces)
+    return simulation
+
+
+def restore(simulation, arrays, about, motions, laws, surfaces):
+    """Give a simulation that was made of ``scene_of`` and ``settings_of`` all else: joints, motions, what it remembers, its time.
+    The memory of contacts must be that of its rows (``Saved.arrays_for``)."""
     simulation.world = arrays["world"]
     of = lambda group: {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}  # noqa: E731
     simulation.mechanism.from_arrays(of("joints/"), about["joints"], laws)
@@ -206,7 +214,6 @@ def simulation_of(arrays, about, threads, motions, laws, surfaces):
     for body, kind, values, position, quaternion, since in about["motions"]:
         simulation.motions[body] = _motion(body, kind, values, motions)
         simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
-    return simulation
 
 
 def _geometry_arrays(geometries):

@@ -51,6 +51,10 @@ class Saved(NamedTuple):
         slept = {name: memory[name] for name in sound.SLEPT}
         return {"number": np.bincount(row[order], minlength=len(ids)).astype(np.int32), **columns, **slept}
 
+    def arrays_for(self, ids):
+        """The arrays with that memory, as in a file of one process whose rows have these ids."""
+        return {**self.arrays, **{f"memory/{name}": array for name, array in self.memory_of(ids).items()}}
+
 
 def _rows_of(bodies, ids):
     """Places of bodies among ids, -1: not there."""

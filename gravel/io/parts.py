@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import time
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -20,11 +21,14 @@ from gravel.io.index import NUMBERS, Stretch, earlier_stretches, parts_named_in,
 from gravel.io.vtkhdf import ENDINGS, SPARE_BYTES, ResultWriter, check_ending, check_writable
 from gravel.team import together
 
+if TYPE_CHECKING:
+    from gravel.simulation import Simulation
+
 QUICK = 0.1  # s: an index that is written so quickly is renewed with every frame
 RARELY = 50  # one that takes longer only after so many times as long, and at the end
 
 
-def result_writer(path, simulation, contacts=False):
+def result_writer(path: str | os.PathLike, simulation: "Simulation", contacts: bool = False) -> "ResultWriter | PartsWriter":
     """What writes the frames of a simulation to a path: a file, or parts and an index where there are many processes, or were."""
     if simulation.team.size == 1:
         place = check_writable(path)

@@ -402,6 +402,10 @@ class ResultWriter:
             self.file.close()
             self.reserve.give_back()
 
+    def abandon(self):
+        """Close the file without asking other processes (``gravel.io.parts``)."""
+        self.close()
+
     def __enter__(self):
         return self
 
