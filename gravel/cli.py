@@ -157,7 +157,7 @@ def resumed(path, scene, bodies, seed, threads, domain):
             raise ValueError(f"{name} must be {was} to go on from {path}, not {asked[name]}")
     asked = {"seed": 0, **{name: value for name, value in asked.items() if value is not None}, **origin}
     setup = scenes.build(scene, asked.get("bodies"), asked["seed"])
-    simulation = Simulation.load(path, threads, laws=setup.scene.mechanism.function_laws())
+    simulation = Simulation.load(path, threads, laws=setup.scene.mechanism.function_laws(), domain=domain)
     if simulation.count < len(setup.scene):
         raise ValueError(f"{path} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
     return simulation, setup
@@ -260,7 +260,7 @@ def draw(result):
 @click.argument("result")
 @click.option("--output", "-o", help="PNG file (default: RESULT with .png).")
 @click.option("--frame", type=int, default=-1, show_default=True, help="Which frame; negative ones count from the end.")
-@click.option("--colour", "--color", default="material", show_default=True, help="material, speed or radius.")
+@click.option("--colour", "--color", default="material", show_default=True, help="material, speed, radius or rank (the process).")
 def picture(result, output, frame, colour):
     """Draw a frame of a RESULT file as a PNG."""
     from gravel import checks

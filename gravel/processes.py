@@ -52,6 +52,12 @@ class Processes(Protocol):
     def largest(self, *numbers: float) -> tuple[float, ...]:
         """Maxima over the processes."""
 
+    def all(self, flag: bool) -> bool:
+        """Whether all say yes."""
+
+    def any(self, flag: bool) -> bool:
+        """Whether one says yes."""
+
     def barrier(self) -> None:
         """All have come here before any goes on."""
 
@@ -113,6 +119,12 @@ class OneProcess:
 
     def largest(self, *numbers):
         return numbers
+
+    def all(self, flag):
+        return flag
+
+    def any(self, flag):
+        return flag
 
     def barrier(self):
         pass

@@ -1,5 +1,10 @@
-"""The run: many steps, with files, a progress bar and observers around them."""
+"""The run: many steps, with files, a progress bar and observers around them.
 
+Where many processes share the scene, each of them runs this. They go on together: what one raises outside of a step, or Ctrl-C on one of
+them, ends the run on all after the same step (``gravel.team``).
+"""
+
+import contextlib
 import math
 import os
 import time
@@ -16,7 +21,8 @@ from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.io.checkpoint import check_path as check_checkpoint
 from gravel.io.checkpoint import save as save_checkpoint
-from gravel.io.vtkhdf import ResultWriter
+from gravel.io.parts import result_writer
+from gravel.team import Team, agree, together
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -87,7 +93,8 @@ def run(
     after its last checkpoint, are cut off and written anew. A result of another run is replaced, and a file that is no result of gravel is
     refused. ``observers``: functions of the simulation, called after each step, or pairs (function, seconds between calls).
     ``checkpoint``: a file (.h5) that is written at the end and every ``checkpoint_every`` s. Ctrl-C ends the run cleanly: what was written
-    can be read. If a step fails, the last good state is written before the error goes on.
+    can be read. If a step fails, the last good state is written before the error goes on. Many processes write parts beside these files
+    (``gravel.io.parts``, ``gravel.io.checkpoint_parts``); each calls its observers for itself.
     """
     until = checks.number("until", until)
     if until <= simulation.time:
@@ -97,55 +104,66 @@ def run(
         raise TypeError(f"contacts must be True or False, not {contacts!r}")
     if contacts and save is None:
         raise ValueError("contacts=True goes with a result file, but save is None")
+    team, writer = simulation.team, None
     calls = [_Periodic(function, seconds, simulation) for function, seconds in map(_observer, observers)]
-    writer = None
+    files = []  # what all processes write together
     if checkpoint is not None:
         if save is not None and os.path.realpath(save) == os.path.realpath(checkpoint):
             raise ValueError(f"save and checkpoint must be two files, but both are {os.fspath(save)}")
-        check_checkpoint(checkpoint)
+        together(team, check_checkpoint, checkpoint, team.size > 1)
         if checkpoint_every is not None:
             seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
-            calls.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))
+            files.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))
     if save is not None:
-        writer = ResultWriter(save, simulation, contacts)
-        calls.append(_Periodic(lambda s: _whole(writer.write_frame), every, simulation))
+        writer = result_writer(save, simulation, contacts)
+        files.append(_Periodic(lambda s: _whole(writer.write_frame), every, simulation))
     tally, first = _Tally(), simulation.steps
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
     started = time.perf_counter()
-    bar = tqdm(total=steps, disable=not progress, unit="step", smoothing=0.1, dynamic_ncols=True)
+    bar = tqdm(total=steps, disable=not progress or team.rank > 0, unit="step", smoothing=0.1, dynamic_ncols=True)
     interrupted = False
-    try:
-        if writer:
-            _whole(writer.write_frame)
-        with bar:
-            if progress:
-                simulation.tell = bar.set_postfix_str
-            for _ in range(steps):
-                begun = time.perf_counter()
-                report = simulation.step()
-                _record(report, time.perf_counter() - begun, tally, writer)
-                for call in calls:
-                    call(simulation)
-                bar.update()
-                bar.set_postfix_str(
-                    f"t = {report.time:.3f} s, contacts {report.contacts}, residual {report.residual:.1e} m/s", refresh=False
-                )
-    except KeyboardInterrupt:
-        interrupted = True
-    except SimulationError:
-        simulation.views.renew()  # what was written and refused is not part of the last good state
-        raise
-    finally:  # also when a step failed: the state is the last good one
-        if simulation.steps > first + tally.steps:  # the last step counts, though an interrupt or a warning came before its record
-            _record(simulation.report, 0.0, tally, writer)
-        if writer:
-            try:
-                if not calls[-1].just_called(simulation):
-                    writer.write_frame()
-            finally:
-                writer.close()
-        if checkpoint is not None:
-            save_checkpoint(simulation, checkpoint)
+    with HeldBack() if team.size > 1 else contextlib.nullcontext() as held:
+        apart = False  # whether this process may be where the others are not: in the middle of a step
+        try:
+            if writer:
+                _whole(writer.write_frame)
+            with bar:
+                if not bar.disable:
+                    simulation.tell = bar.set_postfix_str
+                for _ in range(steps):
+                    begun = time.perf_counter()
+                    apart = team.size > 1
+                    report = simulation.step()
+                    apart = False
+                    _record(report, time.perf_counter() - begun, tally, writer)
+                    error = _observed(calls, simulation, team)
+                    for call in files:
+                        call(simulation)
+                    if held is not None:
+                        _stop_together(team, held, error)
+                    bar.update()
+                    bar.set_postfix_str(
+                        f"t = {report.time:.3f} s, contacts {report.contacts}, residual {report.residual:.1e} m/s", refresh=False
+                    )
+        except KeyboardInterrupt:
+            interrupted = True
+        except SimulationError:
+            apart = False  # a step is refused by all
+            simulation.views.renew()  # what was written and refused is not part of the last good state
+            raise
+        finally:  # also when a step failed: the state is the last good one
+            if simulation.steps > first + tally.steps:  # the last step counts, though an interrupt or a warning came before its record
+                _record(simulation.report, 0.0, tally, writer)
+            if apart and writer:
+                writer.abandon()
+            elif writer:
+                try:
+                    if not files[-1].just_called(simulation):
+                        writer.write_frame()
+                finally:
+                    writer.close()
+            if checkpoint is not None and not apart:
+                save_checkpoint(simulation, checkpoint)
     return RunReport(
         tally.steps,
         simulation.time,
@@ -162,6 +180,26 @@ def run(
         simulation.dt,
         simulation.typical_radius,
     )
+
+
+def _observed(calls, simulation, team):
+    """Call the observers; of many processes, what one raises is returned, for the others are to hear of it first."""
+    try:
+        for call in calls:
+            call(simulation)
+    except Exception as error:
+        if team.size == 1:
+            raise
+        return error
+    return None
+
+
+def _stop_together(team: Team, held, error):
+    """End the run on all processes if one was interrupted, or has met with an error."""
+    if team.any(held.came or error is not None):
+        agree(team, error)
+        held.came = False  # it is heard
+        raise KeyboardInterrupt
 
 
 def _whole(function, *arguments):

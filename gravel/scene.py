@@ -45,6 +45,8 @@ class Scene:
         self.geometries = Geometries()
         self.materials = materials.Materials()
         self.motions: dict[int, Any] = {}  # body -> motion
+        self.driven: set[int] = set()  # ids of bodies that will get motions or moving surfaces, and ...
+        self.joined: set[int] = set()  # ... joints: in a scene that comes from a checkpoint, which has these elsewhere
         self.surfaces: dict[int, Any] = {}  # body -> velocity of its surface (6,), or a function of time
         self.forces: dict[int, tuple] = {}  # body -> (force, torque), world frame
         self.ignored = np.zeros((GROUPS, GROUPS), bool)

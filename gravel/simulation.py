@@ -38,6 +38,7 @@ from gravel.shapes.geometry import NONE, Geometries
 from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
 from gravel.solvers import Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, STATUS, LocalViews, Views, can_move
+from gravel.team import Team
 
 if TYPE_CHECKING:
     from gravel.run import RunReport
@@ -131,6 +132,7 @@ class Simulation:
     warm_start: bool
     restitution_threshold: float | None
     sleep: Sleep | None
+    team: Team  # the processes that share the scene, as files see them
     _watch: Watch
 
     def __init__(
@@ -169,7 +171,7 @@ class Simulation:
         self.ellipsoid_method, self.margin, self.recovery, self.recovery_speed = ellipsoid_method, margin, recovery, recovery_speed
         self.warm_start, self.restitution_threshold, self.sleep = warm_start, restitution_threshold, sleep
         self.joint_mode = checks.choice("joints", joints, ("direct", "iterative"))
-        self.processes = make_processes(domain)
+        self.processes = self.team = make_processes(domain)
         threads = self.processes.threads() if threads is None else threads
         self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
@@ -617,6 +619,10 @@ class Simulation:
         """How many ids were ever given, those of removed bodies included: the length of the arrays."""
         return self.views.count
 
+    def own_ids(self) -> np.ndarray:
+        """Ids of the bodies that this process writes into files: each body that is there is written by one of ``team``."""
+        return self.views.present("id")["id"]
+
     @property
     def alive(self) -> np.ndarray:
         """(N,) False for bodies that were removed."""
@@ -1041,11 +1047,12 @@ class Simulation:
         motions: dict | None = None,
         laws: dict | None = None,
         surfaces: dict | None = None,
+        domain: Any = "auto",
     ) -> "Simulation":
         """The simulation that a checkpoint holds; see ``gravel.io.checkpoint.load``."""
         from gravel.io.checkpoint import load
 
-        return load(path, threads, motions, laws, surfaces)
+        return load(path, threads, motions, laws, surfaces, domain)
 
 
 def _nobody():
@@ -1127,16 +1134,13 @@ def _large_bodies(scene):
     status, radius = scene.bodies.status, scene.bodies.extent[:, 3]
     moves = can_move(status)
     large = ~moves & (radius > LARGE * (np.median(radius[moves]) if moves.any() else 0.0))
-    driven = np.array(sorted({*scene.motions, *scene.surfaces}), np.int64)
-    large[driven] |= ~moves[driven]
-    return large | (~moves & _joined_bodies(scene))
+    driven = np.isin(scene.bodies.id, [*scene.motions, *scene.surfaces, *scene.driven])
+    return large | (~moves & (driven | _joined_bodies(scene)))
 
 
 def _joined_bodies(scene):
     """Mask of the bodies that have joints."""
-    joined = np.zeros(len(scene), bool)
-    joined[scene.mechanism.bodies()] = True
-    return joined
+    return np.isin(scene.bodies.id, [*scene.mechanism.bodies(), *scene.joined])
 
 
 def _block_with_forces(scene):

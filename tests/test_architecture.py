@@ -29,6 +29,7 @@ ALLOWED = {
     "contacts": set(),
     "interrupts": set(),
     "errors": set(),
+    "team": set(),
     "formulas": set(),
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
@@ -53,10 +54,10 @@ ALLOWED = {
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN
     | {"cautions", "errors", "interrupts", "contacts", "engine", "processes", "queries", "scene", "settings", "sleep", "solvers"}
-    | {"run", "io", "whole"},
+    | {"run", "io", "team", "whole"},
     "sweep": {"checks", "engine", "errors"},
-    "run": {"checks", "errors", "interrupts", "io"},
-    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "io"},
+    "run": {"checks", "errors", "interrupts", "team", "io"},
+    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "team", "io"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
     "scenes": USER | {"measures", "scenes"},

@@ -4,27 +4,30 @@ Written to a temporary file and renamed, so that a killed run leaves the last go
 that stands before it: a single bit that has changed anywhere is found before the file is opened. What a file with a good seal holds is
 looked at all the same (``sound``), for seals can be made by others. A file that is foreign, truncated, damaged or of another version is
 refused with a ``ValueError`` that names it and the reason.
+
+Many processes write parts beside the file, which is then an index of them and holds what they have in common
+(``gravel.io.checkpoint_parts``).
 """
 
 import dataclasses
-import hashlib
 import io
 import json
 import math
 import os
 import pathlib
-import re
 
 import h5py
 import numpy as np
 
+from gravel import checks
 from gravel.cell import Cell
 from gravel.contacts import ContactTable
 from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
 from gravel.io import sound
-from gravel.io.sound import DAMAGE
-from gravel.io.vtkhdf import check_ending, check_room, check_writable
+from gravel.io.checkpoint_parts import LONGEST, Saved, is_index, join, listed, remove_parts, save_parts, without_bodies
+from gravel.io.sealed import check_seal, contents, damage_of, write_contents, write_sealed
+from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.materials import Material, Materials
 from gravel.motion import ConstantVelocity, Oscillation, surface_of
 from gravel.scene import Scene
@@ -32,13 +35,9 @@ from gravel.shapes.geometry import Geometries, Geometry
 from gravel.sleep import Sleep
 from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
+from gravel.team import together
 
-SPARE_BYTES = 1_000_000  # for what is not in the arrays
-VERSION = 9
 ENDINGS = (".h5", ".hdf5", ".hdf")
-MAGIC = b"\x89HDF"
-SEAL, SEAL_BYTES = b"gravel checkpoint, sha256 ", 90
-CHUNK = 1 << 24  # bytes that are read at once
 SETTINGS = (
     "dt",
     "broad_phase",
@@ -57,52 +56,84 @@ MOTIONS = {"ConstantVelocity": ConstantVelocity, "Oscillation": Oscillation}
 
 
 def save(simulation, path):
-    """Write a checkpoint of a simulation."""
-    path = check_path(path)
-    arrays, description = _arrays(simulation), _description(simulation)
-    check_room(path, SPARE_BYTES + sum(array.nbytes for array in arrays.values()))
-    temporary = path.with_name(path.name + ".part")
-    try:
-        with h5py.File(temporary, "w") as file:
-            _write(file, arrays, description)
-        _seal(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write a checkpoint of a simulation; of one that many processes share, all of them call this."""
+    team = simulation.team
+    simulation.run_id = team.broadcast(simulation.run_id)
+    place, arrays, description = together(team, lambda: (check_path(path, team.size > 1), _arrays(simulation), _description(simulation)))
+    if team.size > 1:
+        save_parts(simulation, team.broadcast(place), arrays, description)
+        return
+    had_parts = is_index(place)
+    write_sealed(place, arrays, description)
+    if had_parts:
+        remove_parts(place)
 
 
-def check_path(path):
-    """Refuse a path that a checkpoint cannot be written to; returns it, of a symbolic link what it leads to."""
-    writable = check_writable(path, ".part")
+def check_path(path, in_parts=False):
+    """Refuse a path that a checkpoint cannot be written to, as one file or in parts; returns it, of a symbolic link what it leads to."""
+    writable = check_writable(path, LONGEST if in_parts else ".part")
     check_ending("checkpoint", path, ENDINGS)
     return writable
 
 
-def load(path, threads=None, motions=None, laws=None, surfaces=None):
+def load(path, threads=None, motions=None, laws=None, surfaces=None, domain="auto"):
     """The simulation that a checkpoint holds. ``motions`` and ``surfaces`` (body -> function) and ``laws`` (joint -> motor or spring) give
-    back those motions, surface velocities and drives that were Python functions."""
+    back those motions, surface velocities and drives that were Python functions. ``domain``: how processes share it from now on."""
     path = pathlib.Path(path)
     checked_threads(threads)
-    _check_seal(path)
-    try:
+    arrays, about = _contents_of(path)
+    with damage_of(path):
+        if "parts" in about:
+            saved = join(path, arrays, about, geometries_of(arrays), 0, 1)
+            ids = saved.arrays["bodies/id"]
+            sound.need(np.isin(saved.arrays["memory/at"], ids).all(), "memory/at names a body that is not there")
+            arrays = saved.arrays_for(ids)
+        return simulation_of(arrays, about, threads, motions or {}, laws or {}, surfaces or {}, domain)
+
+
+def load_parts(path: str | os.PathLike, rank: int, size: int) -> Saved:
+    """What one of ``size`` processes reads of a checkpoint (``Saved``): the parts k with k % size == rank, joined, and all that parts have
+    in common. A checkpoint of one process is a single part. ``scene_of``, ``settings_of`` and ``restore`` make a simulation of it."""
+    rank, size = checks.count("rank", rank), checks.count("size", size, minimum=1)
+    if rank >= size:
+        raise ValueError(f"rank must be below size, {size}, not {rank}")
+    path = pathlib.Path(path)
+    arrays, about = _contents_of(path)
+    with damage_of(path):
+        made = geometries_of(arrays)
+        if "parts" in about:
+            return join(path, arrays, about, made, rank, size)
+        _check_all(arrays, about, made)
+        return Saved(listed(arrays) if rank == 0 else without_bodies(arrays, arrays["bodies/velocity"].dtype), about)
+
+
+def _contents_of(path):
+    """(arrays, description) of a file that is whole, and no part of another."""
+    check_seal(path)
+    with damage_of(path):
         with h5py.File(path, "r") as file:
-            return _read(file, threads, motions or {}, laws or {}, surfaces or {})
-    except MissingFunctionError:
-        raise
-    except DAMAGE as error:
-        raise ValueError(f"{path} is damaged, or not a checkpoint of gravel: {error}") from error
+            arrays, about = contents(file)
+        sound.need("part" not in about, f"it is a part of a checkpoint of {about.get('size')} processes; load the file that names it")
+    return arrays, about
+
+
+def _check_all(arrays, about, geometries):
+    """Refuse arrays that cannot be those of one simulation."""
+    sound.check_bodies(arrays, about["count"], len(about["materials"]), geometries)
+    sound.check_memory(arrays, len(arrays["bodies/id"]))
+    sound.check_contacts(arrays, about["count"])
+    sound.check_watch(arrays, about["count"])
+    sound.check_joints(arrays, about["joints"], arrays["bodies/id"], about["count"])
 
 
 def origin_of(path):
     """What made the scene of a checkpoint, as far as it says (``Simulation.origin``)."""
     path = pathlib.Path(path)
-    _check_seal(path)
-    try:
+    check_seal(path)
+    with damage_of(path):
         with h5py.File(path, "r") as file:
             origin = json.loads(file.attrs["description"])["origin"]
         sound.need(isinstance(origin, dict), "it does not say what made its scene")
-    except DAMAGE as error:
-        raise ValueError(f"{path} is damaged, or not a checkpoint of gravel: {error}") from error
     return origin
 
 
@@ -110,14 +141,14 @@ def to_bytes(simulation, contacts=True):
     """A checkpoint in memory; ``contacts``: with the table of the last step's."""
     content = io.BytesIO()
     with h5py.File(content, "w") as file:
-        _write(file, _arrays(simulation, contacts), _description(simulation))
+        write_contents(file, _arrays(simulation, contacts), _description(simulation))
     return content.getvalue()
 
 
 def from_bytes(content, threads, motions, laws, surfaces):
     """The simulation of ``to_bytes``."""
     with h5py.File(io.BytesIO(content), "r") as file:
-        return _read(file, threads, motions, laws, surfaces)
+        return simulation_of(*contents(file), threads, motions, laws, surfaces, None)
 
 
 def _arrays(simulation, contacts=True):
@@ -134,36 +165,47 @@ def _arrays(simulation, contacts=True):
     return {**arrays, **{f"contacts/{f.name}": getattr(table, f.name) for f in dataclasses.fields(table)}}
 
 
-def _write(file, arrays, description):
-    for name, array in arrays.items():
-        file[name] = array
-    file.attrs["gravel_checkpoint"] = VERSION
-    file.attrs["description"] = json.dumps(description)
-
-
-def _read(file, threads, motions, laws, surfaces):
-    """The simulation that an open file holds."""
-    from gravel.simulation import Simulation
-
-    arrays, about = sound.arrays_of(file), json.loads(file.attrs["description"])
-    made = _geometries(arrays)
-    sound.check_bodies(arrays, about["count"], len(about["materials"]), made)
-    sound.check_memory(arrays, len(arrays["bodies/id"]))
-    sound.check_contacts(arrays, about["count"])
-    sound.check_watch(arrays, about["count"])
-    sound.check_joints(arrays, about["joints"], arrays["bodies/id"], about["count"])
+def scene_of(arrays, about, geometries):
+    """The scene with the bodies that arrays hold, and all else but joints and motions."""
     scene = Scene(arrays["gravity"])
     scene.bodies = Bodies()
     scene.bodies.append({f.name: arrays[f"bodies/{f.name}"] for f in FIELDS})
+    scene.bodies.rank[:] = 0  # who owns them is found anew
+    scene.driven = {body for body, *_ in (*about["motions"], *about["surfaces"])}
+    scene.joined = {int(b) for end in "ab" for b in arrays[f"joints/joint_body_{end}"] if b >= 0}
     pairs = {tuple(pair): values for pair, values in about["pairs"]}
     scene.materials = Materials([Material(**m) for m in about["materials"]], pairs)
     scene.ignored = arrays["ignored"].astype(bool)
-    scene.geometries = Geometries(made)
+    scene.geometries = Geometries(geometries)
+    scene.cell = None if about["cell"] is None else Cell.from_values(about["cell"])
+    return scene
+
+
+def settings_of(about):
+    """What ``Simulation`` is made with, by name."""
     solver = SOLVERS[about["solver"][0]](**about["solver"][1])
     settings = {name: math.inf if value == "inf" else value for name, value in about["settings"].items()}
-    scene.cell = None if about["cell"] is None else Cell.from_values(about["cell"])
-    sleep = None if about["sleep"] is None else Sleep(**about["sleep"])
-    simulation = Simulation(scene, solver=solver, threads=threads, sleep=sleep, **settings)
+    return {**settings, "solver": solver, "sleep": None if about["sleep"] is None else Sleep(**about["sleep"])}
+
+
+def simulation_of(arrays, about, threads, motions, laws, surfaces, domain):
+    """The simulation that the arrays and the description of a checkpoint hold; all is looked at first. Of several processes each reads
+    all, and keeps its part."""
+    from gravel.simulation import Simulation
+
+    geometries = geometries_of(arrays)
+    _check_all(arrays, about, geometries)
+    scene = scene_of(arrays, about, geometries)
+    simulation = Simulation(scene, threads=threads, domain=domain, **settings_of(about))
+    if simulation.processes.size > 1:
+        arrays = Saved(listed(arrays), about).arrays_for(simulation.engine.ids())
+    restore(simulation, arrays, about, motions, laws, surfaces)
+    return simulation
+
+
+def restore(simulation, arrays, about, motions, laws, surfaces):
+    """Give a simulation that was made of ``scene_of`` and ``settings_of`` all else: joints, motions, what it remembers, its time.
+    The memory of contacts must be that of its rows (``Saved.arrays_for``)."""
     simulation.world = arrays["world"]
     of = lambda group: {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}  # noqa: E731
     simulation.mechanism.from_arrays(of("joints/"), about["joints"], laws)
@@ -178,7 +220,6 @@ def _read(file, threads, motions, laws, surfaces):
     for body, kind, values, position, quaternion, since in about["motions"]:
         simulation.motions[body] = _motion(body, kind, values, motions)
         simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
-    return simulation
 
 
 def _geometry_arrays(geometries):
@@ -198,7 +239,7 @@ def _plain(geometry, number):
     return {**values, "parts": np.array([number[id(part)] for part in geometry.parts], np.int64)}
 
 
-def _geometries(arrays):
+def geometries_of(arrays):
     """The geometries that ``_geometry_arrays`` took apart."""
     columns = {}
     for f in dataclasses.fields(Geometry):
@@ -261,55 +302,3 @@ def _surface(body, values, given):
             f"the surface velocity of body {body} was a Python function, which a file cannot hold; pass surfaces={{{body}: function}}"
         )
     return given[body]
-
-
-def _seal(path):
-    """Append the seal, and see the file to the disk."""
-    with open(path, "r+b") as file:
-        digest = _digest(file, os.path.getsize(path))
-        file.seek(0, os.SEEK_END)
-        file.write((SEAL + digest).ljust(SEAL_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _digest(file, length):
-    """SHA-256 of the first bytes of an open file, as text."""
-    digest = hashlib.sha256()
-    while length > 0:
-        piece = file.read(min(CHUNK, length))
-        if not piece:
-            break
-        digest.update(piece)
-        length -= len(piece)
-    return digest.hexdigest().encode()
-
-
-def _check_seal(path):
-    """Refuse what is not a whole checkpoint of this version."""
-    if not path.exists():
-        raise FileNotFoundError(f"there is no checkpoint {path}")
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file, and not a checkpoint of gravel")
-    with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(f"{path} is not a checkpoint of gravel, or its beginning is damaged")
-        length = max(os.path.getsize(path) - SEAL_BYTES, 0)
-        file.seek(length)
-        seal = file.read().rstrip()
-        file.seek(0)
-        good = seal == SEAL + _digest(file, length)
-    version = _version(path) if good or not re.search(rb"sha256 [0-9a-f]{60}", seal) else None
-    if version not in (None, VERSION):  # some had no seal
-        raise ValueError(f"{path} has checkpoint version {version}, this gravel reads version {VERSION}")
-    if not good:
-        raise ValueError(f"{path} is truncated or damaged, or not a checkpoint of gravel: its checksum does not fit its content")
-
-
-def _version(path):
-    """The version that a file says it has, or None."""
-    try:
-        with h5py.File(path, "r") as file:
-            return int(file.attrs["gravel_checkpoint"])
-    except DAMAGE:
-        return None

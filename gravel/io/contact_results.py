@@ -10,6 +10,7 @@ import numpy as np
 
 from gravel.contacts import ContactTable
 from gravel.errors import SimulationError
+from gravel.io.joined import is_index, joined_contacts
 from gravel.io.sound import all_rows, need, rows_of
 
 GROUP = "contact_table"
@@ -38,16 +39,18 @@ class ContactsGroup:
                 self.group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(CHUNK, *shape))
 
     def write(self, frame, simulation, reserve):
-        """The contacts of the last step become those of a frame; ``reserve`` is asked for their room first."""
+        """The contacts of the last step become those of a frame; ``reserve`` is asked for their room first. Returns how many there are,
+        or None if that is not known."""
         try:
             table = simulation.contacts
         except SimulationError:  # a step was refused: nobody knows the contacts of the state that is kept
-            return
+            return None
         reserve.ask(SPARE_BYTES + ROW_BYTES * len(table))
         for name in COLUMNS:
             self._append(name, table.impulse / simulation.dt if name == "force" else getattr(table, name))
         self._append("frame", [frame])
         self._append("count", [len(table)])
+        return len(table)
 
     def _append(self, name, values):
         data = self.group[name]
@@ -72,6 +75,8 @@ def contacts_in(file, frame):
     """The ``ContactTable`` of a frame of an open result file, or None if the file does not hold it."""
     if GROUP not in file["gravel"]:
         return None
+    if is_index(file):
+        return joined_contacts(file, frame, contacts_in)
     group = file["gravel"][GROUP]
     frames, counts = all_rows(group, "frame", (), "i8"), all_rows(group, "count", (), "i8")
     need(len(frames) == len(counts) and (counts >= 0).all(), "the contacts of its frames are not counted")

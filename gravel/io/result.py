@@ -51,6 +51,7 @@ class Frame:
     plane_positions: np.ndarray  # (p, 3) m
     plane_normals: np.ndarray  # (p, 3)
     contact_lag: float  # s: the contacts were found so long before
+    ranks: np.ndarray  # (n,) the processes that wrote the bodies, 0 if there was one
     result: "Result" = field(repr=False)
     cell: Cell | None = None  # the periodic cell, where there is one
 
@@ -133,6 +134,7 @@ class Result:
             plane_positions=data["plane_position"],
             plane_normals=data["plane_normal"],
             contact_lag=data["contact_lag"],
+            ranks=data["rank"].astype(np.int64),
             result=self,
             cell=data["cell"],
         )

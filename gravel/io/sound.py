@@ -21,7 +21,7 @@ from gravel.state import FIELDS, GROUP, IMMOVABLE, MATERIAL, MOVABLE, SHAPE, SLE
 # what h5py, and code that takes a file's word for it, may raise where the file is damaged
 DAMAGE = (KeyError, ValueError, TypeError, IndexError, AttributeError, OverflowError, OSError, RuntimeError, MemoryError, RecursionError)
 PACKED = 100  # bytes of an array for each byte of its file, at most; a size that is damaged would fill the memory
-MEMORY = ("a", "b", "feature", "impulse", "number", "torque")
+MEMORY = ("a", "b", "feature", "impulse", "torque")
 SLEPT = ("slept_a", "slept_b", "slept_feature", "slept_impulse", "slept_torque")
 
 
@@ -105,10 +105,16 @@ def check_bodies(arrays, count, materials, geometries):
 
 def check_memory(arrays, bodies):
     """The contacts of the last step, by body."""
+    number = arrays["memory/number"]
+    need(number.shape == (bodies,), "memory/number does not fit the bodies")
+    need((number >= 0).all() and int(number.sum()) == len(arrays["memory/a"]), "memory/number does not fit the contacts")
+    check_remembered(arrays)
+
+
+def check_remembered(arrays):
+    """The contacts of the last step, whichever bodies have found them."""
     memory = {name: arrays[f"memory/{name}"] for name in MEMORY}
     total = len(memory["a"])
-    need(memory["number"].shape == (bodies,), "memory/number does not fit the bodies")
-    need((memory["number"] >= 0).all() and int(memory["number"].sum()) == total, "memory/number does not fit the contacts")
     for name in ("b", "feature", "impulse"):
         need(len(memory[name]) == total, f"memory/{name} has another length than memory/a")
     need(len(memory["torque"]) in (0, total), "memory/torque has another length than memory/a")

@@ -7,7 +7,8 @@ frame, gravity and how long before the frame its contacts were found, the step r
 the surfaces of hulls, compounds and meshes as ``vertices`` and ``triangles`` in the frame of their bodies, which scale them by
 extent[0]. A geometry is written when a body first has it. The numbers in ``shape`` are named in the attribute ``shapes``, and ``run``
 is the run that the frames are of: one that goes on from a checkpoint goes on with its file. The file is flushed after every frame, so
-that what was written before a stop can be read. ``gravel.io.result`` reads it all.
+that what was written before a stop can be read. ``gravel.io.result`` reads it all. Of many processes, each writes such a file of its
+own bodies, with the point data ``rank``, and ``gravel.io.parts`` an index to them.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ import numpy as np
 from gravel import shapes
 from gravel.cell import Cell, Deformation
 from gravel.io.contact_results import ContactsGroup, contact_lengths
+from gravel.io.joined import is_index, joined_frame, joined_joints, joined_reports
 from gravel.io.sound import DAMAGE, all_rows, rows_of, stored
 from gravel.io.triangles import kind_of, surface_of
 from gravel.rotations import rotate
@@ -49,6 +51,14 @@ POINT_DATA = {
     "material": ((), "i4"),
     "movable": ((), "i4"),  # 0: fixed or with prescribed motion
     "geometry": ((), "i4"),  # number of its surface, or -1
+}
+RANK = {"rank": ((), "i4")}  # the process that wrote the body, in files of one of many
+CIRCUMSTANCES = {  # of each frame
+    "plane_count": ((), "i8"),
+    "gravity": ((3,), "f8"),  # m/s2
+    "cell": ((13,), "f8"),  # where space is periodic: ``cell_numbers``
+    "frame_dt": ((), "f8"),  # s, length of the step before it
+    "contact_lag": ((), "f8"),  # s: its contacts were found so long before it
 }
 VERSION = 5
 ENDINGS = (".vtkhdf", ".hdf", ".h5")
@@ -128,8 +138,9 @@ class Reserve:
 class ResultWriter:
     """Writes frames of a simulation; use it with ``with``."""
 
-    def __init__(self, path, simulation, contacts=False):
-        """``contacts``: whether each frame gets the contacts of its step."""
+    def __init__(self, path, simulation, contacts=False, keep=None, rank=None):
+        """``contacts``: whether each frame gets the contacts of its step. ``keep``: how many frames of the file stay (None: those of an
+        earlier time of this very run); ``rank``: of the process, which is then written with its own bodies."""
         self.path = check_writable(path)
         check_ending("save", path, ENDINGS)
         self.surfaces = {}  # those that are not yet in the file
@@ -137,7 +148,10 @@ class ResultWriter:
         self.simulation = simulation
         self.reports = []
         self.cells_before = self.cells = 0
+        self.rank, self.point_data = rank, POINT_DATA if rank is None else {**POINT_DATA, **RANK}
+        self.bodies = self.contact_rows = 0  # in the last frame
         kept = frames_before(self.path, simulation)
+        kept = kept if keep is None else min(keep, kept)
         self._check_room()
         self.file = h5py.File(self.path, "r+" if kept else "w")
         self.reserve = Reserve(self.path)
@@ -176,7 +190,7 @@ class ResultWriter:
         for name in ("CellOffsets", "ConnectivityIdOffsets"):
             self._grow(steps, name, (4,), "i8")
         offsets = steps.create_group("PointDataOffsets")
-        for name, (shape, dtype) in POINT_DATA.items():
+        for name, (shape, dtype) in self.point_data.items():
             self._grow(data, name, shape, dtype)
             self._grow(offsets, name, (), "i8")
         own = self.file.create_group("gravel")
@@ -192,11 +206,8 @@ class ResultWriter:
         own.attrs["shapes"] = sorted(SHAPES, key=lambda name: getattr(shapes, name))  # by their numbers
         for name in ("plane_position", "plane_normal"):
             self._grow(own, name, (3,), "f8")
-        self._grow(own, "plane_count", (), "i8")  # of each frame
-        self._grow(own, "gravity", (3,), "f8")  # m/s2, of each frame
-        self._grow(own, "cell", (len(cell_numbers(None)),), "f8")  # of each frame, where space is periodic
-        self._grow(own, "frame_dt", (), "f8")  # s, length of the step before each frame
-        self._grow(own, "contact_lag", (), "f8")  # s, of each frame: its contacts were found so long before it
+        for name, (shape, dtype) in CIRCUMSTANCES.items():
+            self._grow(own, name, shape, dtype)
 
     def _cut(self, frames):
         """Leave so many frames of an earlier part of the run, and the reports up to now; what lies behind them goes, also a frame that
@@ -222,11 +233,11 @@ class ResultWriter:
         parts = stored(root, "NumberOfPoints")[: int(stored(steps, "PartOffsets")[frames - 1]) + 1]
         points, cells = int(stored(steps, "PointOffsets")[frames - 1]) + int(parts[-1]), int(parts.sum())
         reports = stored(own, "time")[: min(len(stored(own, name)) for name in REPORT_FIELDS)]
-        steps_taken = int(np.count_nonzero(reports <= self.simulation.time + _hair(self.simulation)))
+        steps_taken = int(np.count_nonzero(reports <= self.simulation.time + hair(self.simulation)))
         planes = int(stored(own, "plane_count")[:frames].sum())
         for name in ("Values", "PartOffsets", "NumberOfParts", "PointOffsets", "CellOffsets", "ConnectivityIdOffsets"):
             yield stored(steps, name), frames
-        for name in POINT_DATA:
+        for name in self.point_data:
             yield stored(steps["PointDataOffsets"], name), frames
             yield stored(root["PointData"], name), points
         yield stored(root, "Points"), points
@@ -290,7 +301,7 @@ class ResultWriter:
     def write_frame(self):
         """The present state becomes one more frame."""
         root, steps = self.root, self.root["Steps"]
-        bodies = self.simulation.views.present("id", "position", "quaternion", "velocity", "inverse_mass", "extent", "tag", "geometry")
+        bodies = self._own_bodies()
         self.reserve.ask(self._check_room())
         self._write_geometries()
         self._write_planes(bodies)
@@ -299,7 +310,7 @@ class ResultWriter:
         n, before = len(bodies["id"]), len(root["Points"])
         frame = int(steps.attrs["NSteps"])
         if self.contacts is not None:
-            self.contacts.write(frame, self.simulation, self.reserve)
+            self.contact_rows = self.contacts.write(frame, self.simulation, self.reserve)
         self._write_circumstances()
         masses = np.divide(1.0, bodies["inverse_mass"], out=np.zeros((n, 4)), where=bodies["inverse_mass"] > 0)
         parts = root["NumberOfPoints"]
@@ -329,8 +340,9 @@ class ResultWriter:
             "material": bodies["tag"][:, MATERIAL],
             "movable": can_move(bodies["tag"][:, STATUS]),
             "geometry": bodies["geometry"],
+            "rank": np.full(n, self.rank or 0),
         }
-        for name in POINT_DATA:
+        for name in self.point_data:
             self._append(root["PointData"], name, values[name])
             self._append(steps["PointDataOffsets"], name, [before])
         self._append(steps, "Values", [self.simulation.time])
@@ -341,7 +353,17 @@ class ResultWriter:
             self._append(steps, name, [[self.cells_before, 0, 0, 0]])
         self._write_joints(frame)
         steps.attrs["NSteps"] = frame + 1
+        self.bodies = n
         self._flush_reports()
+
+    def _own_bodies(self):
+        """Fields of the bodies that this process writes."""
+        simulation = self.simulation
+        bodies = simulation.views.present("id", "position", "quaternion", "velocity", "inverse_mass", "extent", "tag", "geometry")
+        if simulation.team.size == 1:
+            return bodies
+        own = np.isin(bodies["id"], simulation.own_ids())
+        return {name: values[own] for name, values in bodies.items()}
 
     def _write_circumstances(self):
         """What may change from frame to frame beside the bodies."""
@@ -379,6 +401,10 @@ class ResultWriter:
         finally:
             self.file.close()
             self.reserve.give_back()
+
+    def abandon(self):
+        """Close the file without asking other processes (``gravel.io.parts``)."""
+        self.close()
 
     def __enter__(self):
         return self
@@ -424,10 +450,10 @@ def frames_before(path, simulation):
         raise ValueError(f"output {path} is there already and cannot be read as a result of gravel; it stays as it is: {error}") from None
     if not ours:
         raise ValueError(f"output {path} is there already and is no result of gravel; remove it or give another name")
-    return int(np.count_nonzero(np.asarray(times) < simulation.time - _hair(simulation)))
+    return int(np.count_nonzero(np.asarray(times) < simulation.time - hair(simulation)))
 
 
-def _hair(simulation):
+def hair(simulation):
     """s: times that differ by less are one."""
     return 1e-6 * simulation.dt + 1e-12 * abs(simulation.time)
 
@@ -485,12 +511,16 @@ def frames_in(file):
 
 def frame_in(file, frame):
     """A frame of an open file, as ``read_frame`` gives it."""
+    if is_index(file):
+        return joined_frame(file, frame, frame_in)
     root, own = file["VTKHDF"], file["gravel"]
     steps = root["Steps"]
     first, part = (int(stored(steps, name)[frame]) for name in ("PointOffsets", "PartOffsets"))
     bodies = slice(first, first + int(stored(root, "NumberOfPoints")[part]))
     position = rows_of(root, "Points", bodies, (3,), "f4")
     data = {name: rows_of(root["PointData"], name, bodies, shape, dtype) for name, (shape, dtype) in POINT_DATA.items()}
+    ranked = "rank" in root["PointData"]
+    data["rank"] = rows_of(root["PointData"], "rank", bodies, *RANK["rank"]) if ranked else np.zeros(len(position), "i4")
     if len(position) and not (data["shape"].min() >= 0 and data["shape"].max() < len(SHAPES) and data["geometry"].min() >= NONE):
         raise ValueError("shape or geometry of a body is a number that there is not")
     counts = rows_of(own, "plane_count", slice(0, frame + 1), (), "i8")
@@ -522,6 +552,8 @@ def read_joints(path):
 
 def joints_in(file):
     """The joints of an open file, as ``read_joints`` gives them."""
+    if is_index(file):
+        return joined_joints(file, joints_in)
     group, time = file["gravel/joints"], all_rows(file["VTKHDF/Steps"], "Values", (), "f8")
     names = list(group.attrs.get("names", []))
     size = (len(time), len(names)) if names else (0, 0)
@@ -546,6 +578,8 @@ def read_reports(path):
 
 def reports_in(file):
     """The step reports of an open file, as ``read_reports`` gives them."""
+    if is_index(file):
+        return joined_reports(file, reports_in)
     reports = {name: all_rows(file["gravel"], name, (), "f8") for name in REPORT_FIELDS}
     if len({len(values) for values in reports.values()}) > 1:
         raise ValueError("the reports of its steps have different lengths")

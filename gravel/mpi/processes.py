@@ -78,6 +78,12 @@ class ManyProcesses:
     def largest(self, *numbers):
         return self.post.largest(*numbers)
 
+    def all(self, flag):
+        return self.post.total(not flag)[0] == 0
+
+    def any(self, flag):
+        return self.post.total(bool(flag))[0] > 0
+
     def barrier(self):
         self.comm.Barrier()
 

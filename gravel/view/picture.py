@@ -1,4 +1,4 @@
-"""A picture of one frame: every body with its surface, coloured by material, speed or radius; off screen by PyVista.
+"""A picture of one frame: every body with its surface, coloured by material, speed, radius or process; off screen by PyVista.
 
 Bodies that forces move are coloured. The others (ground, walls, drums, hoppers) are drawn in a quiet colour: translucent if
 they stand between the camera and more than HIDES of the moving bodies' centres, so that one sees what they hold; else solid. Large
@@ -20,8 +20,9 @@ EDGES = 12  # pixels of radius: of bodies that look smaller, edges are not drawn
 HIDES, RAYS = 0.15, 300  # what hides more than this share of the moving bodies (of so many of them) is translucent
 LARGE = 4.0  # times the median radius: bodies of a machine among grains, which the camera does not overlook
 FEW = 200  # of so many bodies none counts as strayed
-COLOURS = ("material", "speed", "radius")
-MATERIALS = ("#66c2a5", "#fc8d62", "#8da0cb", "#e78ac3", "#a6d854", "#ffd92f", "#e5c494")  # of material k: number k modulo 7
+COLOURS = ("material", "speed", "radius", "rank")
+PALETTE = ("#66c2a5", "#fc8d62", "#8da0cb", "#e78ac3", "#a6d854", "#ffd92f", "#e5c494")  # of material or process k: number k modulo 7
+NUMBERED = ("material", "rank")  # drawn in colours of the palette, without a scale
 QUIET, SHEER, LINE = "#cfc9bd", "#9fb3c8", "#404040"  # solid and translucent walls, edges
 OPACITY = 0.18
 LIGHT = {"ambient": 0.22, "diffuse": 0.9}
@@ -46,7 +47,7 @@ def picture(result, output, frame=-1, colour="material", size=(1200, 900)):
         _add_others(pv, plotter, data, moving, others)
         plotter.reset_camera_clipping_range()
         plotter.add_text(title, position="upper_left", font_size=11, color="black")
-        if colour != "material" and mapper:
+        if colour not in NUMBERED and mapper:
             words = {"speed": "speed, m/s\n", "radius": "radius, m\n"}[colour]
             bar = {"vertical": True, "position_x": 0.9, "position_y": 0.3, "width": 0.06, "height": 0.4}
             plotter.add_scalar_bar(words, mapper=mapper, color="black", title_font_size=18, label_font_size=16, **bar)
@@ -59,8 +60,8 @@ def picture(result, output, frame=-1, colour="material", size=(1200, 900)):
 def _colours(pv, data, colour, moving):
     """A value for each body, and how PyVista should colour by it."""
     look = {"scalars": "value", "show_scalar_bar": False}
-    if colour == "material":
-        return data["material"] % len(MATERIALS), {**look, "cmap": list(MATERIALS), "clim": (-0.5, len(MATERIALS) - 0.5)}
+    if colour in NUMBERED:
+        return data[colour] % len(PALETTE), {**look, "cmap": list(PALETTE), "clim": (-0.5, len(PALETTE) - 0.5)}
     values = np.linalg.norm(data["velocity"], axis=1) if colour == "speed" else data["radius"]
     limits = (values[moving].min(), values[moving].max()) if len(moving) else (0, 1)
     if limits[0] == limits[1]:

@@ -138,8 +138,9 @@ def list_touched(contacts, tag_moves, row, touched):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def list_moved_contacts(memory, rows, owner, row_of_id, reach, partition, lattice, contact, target):
-    """Remembered contacts that another process solves from now on, and its rank; only bodies at the border, those of others and those that all
-    know (``rows``) can have found one. Returns how many, even those that have no room. Across the border of a periodic cell none is handed over."""
+    """Remembered contacts that another process solves from now on, and its rank; only bodies at the border, those of others and those that
+    all know (``rows``) can have found one. Returns how many, even those that have no room. Across the border of a periodic cell none is
+    handed over."""
     place, k, count = np.empty(3), np.zeros(3, np.int64), 0
     for i in rows:
         if i >= memory.first.size:

@@ -1,0 +1,177 @@
+"""Results of many processes, written: each writes a part file of its own bodies, and rank 0 an index that makes one time series of them.
+
+``run.vtkhdf`` is the index, ``run.rank0003.vtkhdf`` the part of rank 3 (``gravel.io.vtkhdf`` writes it). When the run goes on with another
+number of processes, a new leg begins, ``run.leg2.rank0000.vtkhdf`` and so on, and the index keeps the frames of the legs before. The index
+is a VTKHDF file: its arrays are virtual and lie in the parts, by relative names, so that the folder can be moved. In its frames the bodies
+of rank 0 come first, then those of rank 1 and so on, each by ids; ``gravel.io.joined``, which reads an index for gravel, sorts them by id.
+
+The index is written to a temporary file and renamed, after all parts have got a frame: it never tells of a frame that a part lacks.
+"""
+
+import os
+import pathlib
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+
+from gravel.io.index import NUMBERS, Stretch, earlier_stretches, parts_named_in, write_index
+from gravel.io.vtkhdf import ENDINGS, SPARE_BYTES, ResultWriter, check_ending, check_writable
+from gravel.team import together
+
+if TYPE_CHECKING:
+    from gravel.simulation import Simulation
+
+QUICK = 0.1  # s: an index that is written so quickly is renewed with every frame
+RARELY = 50  # one that takes longer only after so many times as long, and at the end
+
+
+def result_writer(path: str | os.PathLike, simulation: "Simulation", contacts: bool = False) -> "ResultWriter | PartsWriter":
+    """What writes the frames of a simulation to a path: a file, or parts and an index where there are many processes, or were."""
+    if simulation.team.size == 1:
+        place = check_writable(path)
+        parts = parts_named_in(place)
+        if not (parts and earlier_stretches(place, simulation, "")):
+            writer = ResultWriter(path, simulation, contacts)
+            for name in parts:  # of the result that is replaced
+                place.with_name(name).unlink(missing_ok=True)
+            return writer
+    return PartsWriter(path, simulation, contacts)
+
+
+def part_name(path, leg, rank):
+    """The name of a part file; legs count from 1."""
+    return f"{path.stem}{'' if leg == 1 else f'.leg{leg}'}.rank{rank:04d}{path.suffix}"
+
+
+class PartsWriter:
+    """Writes frames of a simulation that many processes share; each of them has one and calls all its methods. Use it with ``with``."""
+
+    def __init__(self, path, simulation, contacts=False):
+        """``contacts``: whether each frame gets the contacts of its step, from the process that treats them."""
+        self.simulation, self.team, self.with_contacts = simulation, simulation.team, contacts
+        self.failed = False  # whether a frame was begun and not finished: no other may follow
+        self.renewed, self.took = 0.0, 0.0  # moment of the clock, s: when the index was written, and for how long
+        simulation.run_id = self.team.broadcast(simulation.run_id)
+        found = together(self.team, self._look_back, path)
+        self.path, leg, keep = self.team.broadcast(found)
+        self.part = None
+        try:
+            together(self.team, self._begin_part, leg, keep)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _look_back(self, path):
+        """On rank 0: (path, number of the leg, frames of it that stay)."""
+        if self.team.rank:
+            return None
+        check_ending("save", path, ENDINGS)
+        self.path = check_writable(path, part_name(pathlib.Path(), 99, 9999))
+        self.stale = parts_named_in(self.path)
+        self.stretches = earlier_stretches(self.path, self.simulation, part_name(self.path, 1, 0))
+        self.single = bool(self.stretches) and not self.stale  # what is there is the file of one process
+        known = bool(self.stretches) and not self.single and self.stretches[-1].ranked
+        if known:
+            self._renew()  # before parts are cut, or written anew
+        goes_on = known and len(self.stretches[-1].names) == self.team.size
+        leg = len(self.stretches) + (not goes_on)
+        if not goes_on:
+            self.stretches.append(Stretch([part_name(self.path, leg, rank) for rank in range(self.team.size)]))
+        return self.path, leg, len(self.stretches[-1])
+
+    def _begin_part(self, leg, keep):
+        path = self.path.with_name(part_name(self.path, leg, self.team.rank))
+        self.part = ResultWriter(path, self.simulation, self.with_contacts, keep, self.team.rank)
+
+    def observe(self, report):
+        """Take a step's report into the record."""
+        self.part.observe(report)
+
+    def write_frame(self):
+        """The present state becomes one more frame, or all processes raise what one of them met with; then no more frames are taken."""
+        if self.failed:
+            return
+        self.failed = True
+        together(self.team, self.part.write_frame)
+        contacts = self.part.contact_rows if self.with_contacts else None
+        told = self.team.gather((self.part.bodies, contacts, self.part.written))
+        together(self.team, self._add, told)
+        self.failed = False
+
+    def _add(self, told):
+        """On rank 0: the frame is put into the index. ``told``: bodies, contacts and geometries of each part."""
+        if self.team.rank:
+            return
+        last = self.stretches[-1]
+        bodies, contacts, last.geometries = map(list, zip(*told))
+        last.times.append(self.simulation.time)
+        last.bodies.append(bodies)
+        last.contacts.append(contacts)
+        last.look_at_head(self.part.file, len(self.part.file["gravel/time"]))
+        if self.single:
+            _keep_as(self.path, self.path.with_name(self.stretches[0].names[0]))
+            self.single = False
+        self._write_numbers(1 + max(sum(counts) for stretch in self.stretches for counts in stretch.bodies))
+        if self.took < QUICK or time.monotonic() - self.renewed > RARELY * self.took:
+            self._renew()
+
+    def _write_numbers(self, most):
+        """So many whole numbers stand in the part of rank 0."""
+        own = self.part.file["gravel"]
+        if NUMBERS not in own:
+            own.create_dataset(NUMBERS, (0,), "i8", maxshape=(None,), chunks=(16384,), shuffle=True, compression="gzip", compression_opts=1)
+        numbers = own[NUMBERS]
+        if len(numbers) < most:
+            before, most = len(numbers), max(most, 2 * len(numbers))
+            self.part.reserve.ask(8 * (most - before) + SPARE_BYTES)
+            numbers.resize(most, axis=0)
+            numbers[before:] = np.arange(before, most)
+            self.part.file.flush()
+
+    def _renew(self):
+        """Write the index; parts that it does not name any more are removed."""
+        begun = time.monotonic()
+        write_index(self.path, self.stretches, self.simulation)
+        for name in set(self.stale) - {name for stretch in self.stretches for name in stretch.names}:
+            self.path.with_name(name).unlink(missing_ok=True)
+        self.stale = [name for stretch in self.stretches for name in stretch.names]
+        self.renewed = time.monotonic()
+        self.took = self.renewed - begun
+
+    def close(self):
+        """The last reports are written, and the index."""
+        if self.part is None or not self.part.file:
+            return
+        together(self.team, self.part.close)
+        together(self.team, self._end)
+
+    def _end(self):
+        if self.team.rank or not len(self.stretches[-1]):
+            return
+        last = self.stretches[-1]
+        with h5py.File(self.path.with_name(last.names[0]), "r") as part:
+            last.reports = len(part["gravel/time"])
+        self._renew()
+
+    def abandon(self):
+        """Close the own part, without the others."""
+        if self.part is not None:
+            self.part.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def _keep_as(path, name):
+    """Give a file a second name, before the index takes the first."""
+    name.unlink(missing_ok=True)
+    try:
+        os.link(path, name)
+    except OSError:  # not every disk can
+        shutil.copyfile(path, name)
