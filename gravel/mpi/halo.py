@@ -23,13 +23,14 @@ def _record(fields, real):
 
 
 NONE = np.empty(0, np.int64)
+JOINT_RANK = 0  # the process that owns all bodies with joints, and solves these
 AMPLE = 0.01  # of the largest reach: what a periodic cell may change until the middle of a step
 
 
 class Halo:
     def __init__(self, post):
         self.post, self.rank = post, post.rank
-        self.joined, self.joint_rank = set(), 0  # ids of the bodies with joints, and who owns them all
+        self.joined = set()  # ids of the bodies with joints
         self.held_by = {}  # rank -> sorted ids of own bodies of which it has copies
         self.copies_of = {}  # rank -> sorted ids of its bodies of which this process has copies
         self.leaving = NONE  # ids of copies that will be forgotten
@@ -69,7 +70,7 @@ class Halo:
         rank), and their records."""
         rows, reach = engine.border()
         ids = engine.ids()
-        if self.joined and self.rank == self.joint_rank:
+        if self.joined and self.rank == JOINT_RANK:
             more = np.flatnonzero(np.isin(ids, list(self.joined)) & ~np.isin(np.arange(len(ids)), rows))
             rows, reach = np.concatenate([rows, more]), np.concatenate([reach, np.zeros(len(more))])
         order = np.argsort(ids[rows])
@@ -87,7 +88,7 @@ class Halo:
         place = records["position"]
         owner = owners(self.partition, place if self.lattice is None else folded(place, self.lattice))
         if self.joined:
-            owner[np.isin(records["id"], list(self.joined))] = self.joint_rank
+            owner[np.isin(records["id"], list(self.joined))] = JOINT_RANK
         return owner.astype(np.int32)
 
     def _reached(self, records):

@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from gravel.errors import SimulationError
 from gravel.mpi.domain import DOMAINS, Bisection, half_spaces, neighbours, owners
-from gravel.mpi.halo import Halo, shifts_of
+from gravel.mpi.halo import JOINT_RANK, Halo, shifts_of
 from gravel.mpi.post import Post
 from gravel.mpi.share import SharedBodies
 from gravel.processes import OneProcess, Traffic, threads_for
@@ -55,7 +55,6 @@ class ManyProcesses:
         self.neighbours_here = comm.Split_type(MPI.COMM_TYPE_SHARED).size  # processes on this machine
         self.post = Post(comm)
         self.halo, self.share = Halo(self.post), SharedBodies(self.post)
-        self.joint_rank = 0  # the process that owns all bodies with joints
         self.bodies = 0  # how many there must be
         self.spent, self.patience, self.cuts = [], 1, 0  # s of work in the steps since the last look; how long to wait; cuts made anew
 
@@ -70,7 +69,7 @@ class ManyProcesses:
         return self.comm.allgather(value)
 
     def of_joints(self, *values):
-        return self.comm.bcast(values, self.joint_rank)
+        return self.comm.bcast(values, JOINT_RANK)
 
     def total(self, *numbers):
         return self.post.total(*numbers)
@@ -92,7 +91,7 @@ class ManyProcesses:
 
     @property
     def solves_joints(self):
-        return self.rank == self.joint_rank
+        return self.rank == JOINT_RANK
 
     # --- bodies
     def begin(self, engine, block, everywhere, joined):
@@ -100,11 +99,7 @@ class ManyProcesses:
         places = np.asarray(block["position"])[movable & ~everywhere]
         self.reach = float(_column(block["extent"], 3, len(everywhere))[movable].max(initial=0.0))
         self._cut(engine, places, np.ones(len(places)))
-        first = np.flatnonzero(joined & movable)
-        if len(first):
-            self.joint_rank = int(owners(self.partition, np.asarray(block["position"])[first[:1]])[0])
         self.halo.joined = {int(i) for i in np.asarray(block["id"])[joined & movable]}
-        self.halo.joint_rank = self.joint_rank
         self.add(engine, block, everywhere, False)
 
     def _cut(self, engine, places, weights):
@@ -141,7 +136,7 @@ class ManyProcesses:
         rank = np.full(n, self.rank) if local else owners(self.partition, np.asarray(block["position"]))
         if local and np.any(everywhere):
             raise ValueError("fixed bodies that are large must be added by all processes alike, not with local=True")
-        rank[np.isin(np.asarray(block["id"]), list(self.halo.joined))] = self.joint_rank
+        rank[np.isin(np.asarray(block["id"]), list(self.halo.joined))] = JOINT_RANK
         rank[everywhere] = EVERYWHERE
         new = int(np.count_nonzero(rank != EVERYWHERE))
         self.bodies += int(self.post.total(new)[0]) if local else new
