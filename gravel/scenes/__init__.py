@@ -5,7 +5,7 @@ import importlib
 from gravel import checks
 
 NAMES = (
-    *("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider"),
+    *("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider", "well"),
     *("pendulum", "slider-crank", "four-bar", "gyroscope", "chain", "segregation", "vehicle", "excavator"),
     *("oedometer", "triaxial", "direct-shear", "simple-shear"),
 )
