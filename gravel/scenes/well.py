@@ -12,11 +12,11 @@ from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, mass_check, penetration_check, random_turns
 from gravel.shapes import Box, Sphere
 
-BODIES, FEWEST = 800, 60
+BODIES, FEWEST = 800, 100
 RADIUS, SPACING = 0.05, 0.135  # of the spheres; of the bodies at the start, so that boxes turned at will do not touch
-BRICK = np.array([0.06, 0.16, 0.08])  # half extents: across the wall, along it, upwards
-SLENDER = 1.2  # height over width of the column that falls
-FILL = 0.42  # height of the well over that of the column; at rest the bodies need a third of it
+BRICK = np.array([0.05, 0.11, 0.055])  # half extents: across the wall, along it, upwards
+SLENDER = 0.8  # height over width of the column that falls
+FILL = 0.4  # height of the well over that of the column; at rest the bodies need a third of it
 
 
 def build(bodies, seed):
