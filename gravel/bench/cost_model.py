@@ -85,9 +85,7 @@ def wire_seconds(load: Load, network: Network) -> float:
 def amid(pair: Load, ranks: int, faces: int, neighbours: int) -> Load:
     """The load of a process amid many, that shares ``faces`` sides and talks to ``neighbours``, from that of one of two processes, which
     has one side and one neighbour."""
-    return pair._replace(
-        ranks=ranks, shared_work=faces * pair.shared_work, messages=neighbours * pair.messages, bytes=faces * pair.bytes
-    )
+    return pair._replace(ranks=ranks, shared_work=faces * pair.shared_work, messages=neighbours * pair.messages, bytes=faces * pair.bytes)
 
 
 def resized(load: Load, share: float, dimensions: int) -> Load:
