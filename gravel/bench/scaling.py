@@ -6,7 +6,9 @@ pile for every process, side by side. Runs are jobs under mpiexec; the first ste
 "at best" is what the cores of this machine allow: processes beyond their number take turns. The paper's machine: Itanium2 cores at 1.6 GHz.
 
 The model (``gravel.bench.cost_model``) is fitted to the runs of Gauss-Seidel with a core for each process but one, and checked on that
-one. What it says of more processes is a prediction, not a measurement. The first run of all compiles: run with --quick before.
+one. A process that has the memory for itself is faster than with others beside it, and that is no cost of messages: what bodies and
+contacts cost is taken from runs of several processes that know nothing of each other. What the model says of more processes is a
+prediction, not a measurement. The first run of all compiles: run with --quick before, whose own figures mean nothing.
 """
 
 import json
@@ -78,10 +80,16 @@ class Case(NamedTuple):
     threads: int
     steps: int
     warm_up: int
+    twins: int = 1  # processes that each run all of it, side by side, and know nothing of each other
 
     @property
     def ranks(self) -> int:
         return int(np.prod(self.grid))
+
+    @property
+    def processes(self) -> int:
+        """Of the job."""
+        return max(self.ranks, self.twins)
 
 
 class Measured(NamedTuple):
@@ -163,9 +171,12 @@ def work(folder):
     with np.load(folder / "tile.npz") as file:
         tile = Tile(file["places"], file["radii"], float(file["side"]))
     warnings.simplefilter("ignore")  # piles side by side overlap a little, until the seams have closed
-    found = [measure(case, tile) for case in cases]
     from mpi4py import MPI
 
+    found = []
+    for case in cases:
+        MPI.COMM_WORLD.Barrier()  # twins begin together
+        found.append(measure(case, tile))
     if MPI.COMM_WORLD.rank == 0:
         (folder / "found.json").write_text(json.dumps(found))
 
@@ -182,10 +193,11 @@ class Jobs:
     def run(self, cases):
         """(case, what was measured) of cases with the same number of processes, in one job."""
         (self.folder / "cases.json").write_text(json.dumps(cases))
-        command, environment = job_of(cases[0].ranks, "gravel.bench.scaling", [str(self.folder)])
+        processes = cases[0].processes
+        command, environment = job_of(processes, "gravel.bench.scaling", [str(self.folder)])
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
-            raise RuntimeError(f"the job of {cases[0].ranks} processes failed with code {done.returncode}:\n{done.stderr[-2000:]}")
+            raise RuntimeError(f"the job of {processes} processes failed with code {done.returncode}:\n{done.stderr[-2000:]}")
         found = json.loads((self.folder / "found.json").read_text())
         runs = [(case, Measured(s, n, Load(*load), copies)) for case, (s, n, load, copies) in zip(cases, found)]
         self.runs += runs
@@ -210,7 +222,7 @@ def run(quick, threads, steps=None, latency=None, bandwidth=None):
 
 def strong(jobs, sizes, threads, steps):
     first: dict[str, float] = {}
-    for cases in by_ranks(Case("gas", sizes.strong, g, m, threads, steps, sizes.warm_up["gas"]) for g in sizes.grids for m in METHODS):
+    for cases in by_processes(Case("gas", sizes.strong, g, m, threads, steps, sizes.warm_up["gas"]) for g in sizes.grids for m in METHODS):
         for case, found in jobs.run(cases):
             alone, seconds = first.setdefault(case.solver, found.seconds), 1e3 * found.seconds
             yield {
@@ -232,11 +244,13 @@ def weak(jobs, sizes, threads, steps):
         for kind, block in blocks:
             whole = tuple(n * p for n, p in zip(block, grid))
             cases.append(Case(kind, whole, grid, METHODS[0], threads, steps_of(kind, steps), sizes.warm_up[kind]))
+    twins = min(available_cores() // threads, max(case.ranks for case in cases))
+    cases += [case._replace(twins=twins) for case in cases if case.ranks == 1 < twins]
     first: dict[tuple, float] = {}
-    for some in by_ranks(cases):
+    for some in by_processes(cases):
         for case, found in jobs.run(some):
             share = (case.kind, found.spheres // case.ranks)
-            alone, room = first.setdefault(share, found.seconds), case.ranks * case.threads / available_cores()
+            alone, room = first.setdefault(share, found.seconds), case.processes * case.threads / available_cores()
             yield {
                 **row_of(f"weak, {case.kind}", case, found),
                 "spheres a process": share[1],
@@ -267,11 +281,11 @@ def threads_or_processes(jobs, sizes, steps):
     return check
 
 
-def by_ranks(cases):
+def by_processes(cases):
     """Lists of cases with the same number of processes, for one job each."""
     lists: dict[int, list[Case]] = {}
     for case in cases:
-        lists.setdefault(case.ranks, []).append(case)
+        lists.setdefault(case.processes, []).append(case)
     return lists.values()
 
 
@@ -280,7 +294,7 @@ def steps_of(kind, steps):
 
 
 def row_of(name, case, found):
-    grid = "x".join(map(str, case.grid))
+    grid = "x".join(map(str, case.grid)) if case.twins == 1 else f"{case.twins} alone, side by side"
     return {
         **{name: found.spheres, "solver": case.solver, "grid": grid, "threads": case.threads, "steps": case.steps},
         **{"iterations": found.load.iterations, "copies": found.copies, "messages": found.load.messages * case.ranks},
@@ -291,7 +305,8 @@ def row_of(name, case, found):
 # --- the model
 def model(runs, check, network):
     """Fit the costs to the runs but ``check``, try them on it, and predict."""
-    rest = [(c, m) for c, m in runs if c.solver == METHODS[0] and c.threads == 1 and c.ranks <= available_cores() and m is not check[1]]
+    rest = [(c, m) for c, m in runs if c.solver == METHODS[0] and c.threads == 1 and c.processes <= available_cores() and m is not check[1]]
+    rest = [(c, m) for c, m in rest if c.processes > 1] or rest  # with the memory as busy as it is where all cores are
     costs = fitted([m.load for _, m in rest], [m.seconds for _, m in rest])
     off = [seconds_of(costs, m.load) / m.seconds - 1 for _, m in rest]
     yield {

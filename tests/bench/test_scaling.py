@@ -48,6 +48,12 @@ def test_two_processes_find_what_one_finds(tile, tmp_path):
     assert jobs.runs == [(cases[0], piled), (cases[1], flying)]
 
 
+def test_twins_know_nothing_of_each_other(tile, tmp_path):
+    case = Case("pile", (1, 1), (1, 1, 1), "gauss-seidel", 1, 1, 0, twins=2)
+    ((_, twin),) = Jobs(tmp_path, tile).run([case])
+    assert twin[1:] == measure(case._replace(twins=1), tile)[1:]  # all but the time
+
+
 def test_a_job_that_fails_says_why(tmp_path):
     jobs = Jobs(tmp_path, Tile(np.zeros((0, 3)), np.zeros(0), 1.0))
     with pytest.raises(RuntimeError, match="job of 1 processes failed(.|\n)*no-such-solver"):
@@ -64,7 +70,7 @@ def made_up_runs(n=6):
         load = Load(ranks, bodies, contacts * iterations, talks * shared * iterations, talks * messages, talks * bytes_, iterations)
         seconds = COSTS.body * load.bodies + COSTS.contact * load.contact_work + COSTS.shared * load.shared_work
         seconds += COSTS.message * load.messages + COSTS.byte * load.bytes
-        yield Case(kind, (1, 1, 1), grid, "gauss-seidel", 1, 1, 0), Measured(seconds, int(bodies * ranks), load, 0.0)
+        yield Case(kind, (1, 1, 1), grid, "gauss-seidel", 1, 1, 0, twins=3 - ranks), Measured(seconds, int(bodies * ranks), load, 0.0)
 
 
 def test_the_model_is_checked_on_the_run_that_it_has_not_seen(monkeypatch):
@@ -73,6 +79,7 @@ def test_the_model_is_checked_on_the_run_that_it_has_not_seen(monkeypatch):
     check = runs[-1]
     others = [(case._replace(solver="ffd"), found._replace(seconds=1.0)) for case, found in runs[:3]]  # no part of the fit
     others += [(case._replace(grid=(4, 1, 1)), found._replace(seconds=1.0)) for case, found in runs[:3]]  # nor what has no core
+    others += [(case._replace(twins=1), found._replace(seconds=1.0)) for case, found in runs[:2]]  # nor what has all memory for itself
     rows = list(model(runs + others, check, Network(2e-6, 1e9)))
     assert rows[0]["model, fitted to runs"] == 15
     assert rows[0]["ns a contact and iteration"] == pytest.approx(20.0, rel=1e-6)
