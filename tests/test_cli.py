@@ -144,6 +144,7 @@ def test_scenes_and_info_list_what_there_is(call):
         (("picture", "nothing.vtkhdf"), "no result file"),
         (("plot", "nothing.vtkhdf"), "no result file"),
         (("bench", "colide"), "did you mean 'collide'"),
+        (("bench", "collide", "--steps", 3), "--steps goes with scaling only"),
         (("rum",), "did you mean 'run'"),
     ],
 )

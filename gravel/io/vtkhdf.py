@@ -375,8 +375,8 @@ class ResultWriter:
         self._append(own, "contact_lag", [simulation.contact_lag])
 
     def _write_joints(self, frame):
-        """A row for the frame; joints that come later are NaN in the rows before."""
-        if not len(self.simulation.mechanism):
+        """A row for the frame; joints that come later are NaN in the rows before. Of several processes the first writes them."""
+        if not len(self.simulation.mechanism) or self.simulation.team.rank:
             return
         table, group = self.simulation.joints, self.file["gravel/joints"]
         group.attrs["names"] = self.simulation.mechanism.names

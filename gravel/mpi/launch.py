@@ -13,6 +13,12 @@ from gravel.mpi.domain import Bisection, Grid, Hexagons
 
 def run_again(ranks: int, arguments: list[str]) -> int:
     """Run ``gravel`` with these arguments as so many processes; returns the exit code of the job."""
+    command, environment = job_of(ranks, "gravel", arguments)
+    return subprocess.run(command, env=environment).returncode
+
+
+def job_of(ranks: int, module: str, arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    """(command, environment) that run a Python module with these arguments as so many processes."""
     checks.count("ranks", ranks, minimum=1)
     beside = pathlib.Path(sys.executable).with_name("mpiexec")
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
@@ -21,8 +27,7 @@ def run_again(ranks: int, arguments: list[str]) -> int:
     environment = {**os.environ}
     if ranks > available_cores():  # processes that wait for each other must let the others work
         environment.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
-    command = [mpiexec, "-n", str(ranks), sys.executable, "-m", "mpi4py", "-m", "gravel", *arguments]
-    return subprocess.run(command, env=environment).returncode
+    return [mpiexec, "-n", str(ranks), sys.executable, "-m", "mpi4py", "-m", module, *arguments], environment
 
 
 def without_option(arguments: list[str], option: str) -> list[str]:

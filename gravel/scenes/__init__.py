@@ -5,7 +5,7 @@ import importlib
 from gravel import checks
 
 NAMES = (
-    *("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider"),
+    *("silo", "tank", "drain", "mixer", "pile", "gas", "wall", "ellipsoids", "clumps", "drum", "terrain", "box-collider", "well"),
     *("pendulum", "slider-crank", "four-bar", "gyroscope", "chain", "segregation", "vehicle", "excavator"),
     *("oedometer", "triaxial", "direct-shear", "simple-shear"),
 )
@@ -13,12 +13,12 @@ NAMES = (
 
 def module_of(name):
     """The module of a scene."""
+    checks.choice("scene", name, NAMES)
     return importlib.import_module(f"gravel.scenes.{name.replace('-', '_')}")
 
 
 def build(name, bodies=None, seed=0):
     """The ``Setup`` of a built-in scene, with about ``bodies`` bodies that can move (beside the machine, where there is one)."""
-    checks.choice("scene", name, NAMES)
     module = module_of(name)
     bodies = module.BODIES if bodies is None else checks.count("bodies", bodies, minimum=module.FEWEST)
     if module.BODIES == module.FEWEST != bodies:

@@ -20,6 +20,7 @@ SMALL = {
     "drum": 400,
     "terrain": 40,
     "box-collider": 200,
+    "well": 100,
     "pendulum": 1,
     "slider-crank": 3,
     "four-bar": 3,
