@@ -14,7 +14,7 @@ SECONDS = 0.5
 
 
 def run(quick, threads):
-    for bodies in (300,) if quick else (1000, 8000):
+    for bodies in (300,) if quick else (1000, 4000):
         settled = settled_pile(bodies, threads=threads)
         for solver in (FFD(), GaussSeidel()):
             simulation = settled.copy()

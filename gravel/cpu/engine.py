@@ -498,7 +498,7 @@ class CpuEngine:
     def _sight(self, deep):
         found, rules = self.detector, self.rules
         where = found.contacts, found.touching, found.arranged, found.row, self.bodies.velocity, self.inertia, self.carry
-        return ffd.Sight(*where, self.impulse, rules.contact_values, rules.margin, rules.scalars, float(rules.threshold), deep)
+        return ffd.Sight(*where, self.impulse, rules.contact_values, deep, rules.margin, rules.scalars, float(rules.threshold))
 
     def _deep(self):
         """By how many contacts each body lies within another; empty where none can."""

@@ -157,14 +157,12 @@ def count_deep(contacts, reach, extent, tag, deep):
 
 
 @njit(**INNER)
-def bias_of(c, gap, near, touching, scalars, deep):
-    """Normal part of the bias of contact c, m/s; ``near``: the gap up to which it counts as touching."""
+def bias_of(gap, near, crowd, scalars):
+    """Normal part of the bias of a contact, m/s; ``near``: the gap up to which it counts as touching, ``crowd``: in how many others one
+    of its bodies lies (1: at most one)."""
     if gap > 0.0:
         return gap / scalars.step if gap > RESTING * near else 0.0
-    most = scalars.recovery_speed
-    if deep.size > 0:
-        most /= max(deep[touching.a[c]], deep[touching.b[c]], 1)
-    return max(scalars.recovery * gap / scalars.step, -most)
+    return max(scalars.recovery * gap / scalars.step, -scalars.recovery_speed / crowd)
 
 
 def make_assemble_tile(wide):
@@ -199,7 +197,8 @@ def make_assemble_tile(wide):
             rows[k + NX], rows[k + NY], rows[k + NZ] = nx, ny, nz
             rows[k + FRICTION] = friction
             near = margin_of(margin, a, b, reach, extent, tag)
-            bias = bias_of(c, gaps[c], near, touching, scalars, deep)
+            crowd = max(deep[touching.a[c]], deep[touching.b[c]], 1) if deep.size > 0 else 1
+            bias = bias_of(gaps[c], near, crowd, scalars)
             sx, sy, sz = bias * nx, bias * ny, bias * nz
             if carry.size > 0:
                 sx, sy, sz = sx + carry[c, 0], sy + carry[c, 1], sz + carry[c, 2]

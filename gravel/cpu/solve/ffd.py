@@ -87,10 +87,10 @@ class Sight(NamedTuple):
     carry: np.ndarray
     last: np.ndarray  # (c, 3) N s, impulses of the last step, on b
     contact_values: np.ndarray
+    deep: np.ndarray
     margin: tuple
     scalars: tuple
     threshold: float
-    deep: np.ndarray
 
 
 @njit(**INNER)
@@ -121,37 +121,19 @@ def surface(v, i, arm):
 
 
 # --- from contacts to half contacts
-class Meeting(NamedTuple):
-    """How the two bodies of a contact meet."""
-
-    slide: tuple  # m/s, relative velocity of b across the normal
-    bias: float  # m/s
-    restitution: float
-    counts: bool
+@njit(**INNER)
+def bounce_of(closing, before, restitution, threshold):
+    """The share of its load with which a contact throws back that closes at a speed, and did before the forces of the step: these act half
+    before the blow and half after it."""
+    if restitution == 0.0 or before <= threshold or closing <= 0.0:
+        return 0.0
+    half = 0.5 * (closing - before)
+    return max(restitution * (before + half) - half, 0.0) / closing
 
 
 @njit(**INNER)
-def meeting_of(c, normal, arm_a, arm_b, sight):
-    contacts, touching, arranged = sight.contacts, sight.touching, sight.arranged
-    a, b, gap = touching.a[c], touching.b[c], float(contacts.gap[c])
-    carried = vector(sight.carry, c) if sight.carry.size > 0 else (0.0, 0.0, 0.0)
-    apart = less(surface(arranged.velocity, a, arm_a), surface(arranged.velocity, b, arm_b))
-    free, before = less(carried, apart), less(surface(sight.before, sight.row[a], arm_a), surface(sight.before, sight.row[b], arm_b))
-    closing, before_forces = -dot3(normal, free), dot3(normal, less(before, carried))
-    near = margin_of(sight.margin, contacts.a[c], contacts.b[c], arranged.reach, arranged.extent, arranged.tag)
-    bias = bias_of(c, gap, near, touching, sight.scalars, sight.deep)
-    counts = closing > bias or dot3(normal, vector(sight.last, c)) > 0.0
-    restitution, share = sight.contact_values[arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL], RESTITUTION_COLUMN], 0.0
-    if before_forces > sight.threshold and closing > 0.0 and restitution > 0.0 and gap <= sight.scalars.step * closing:
-        half = 0.5 * (closing - before_forces)  # the forces act half before the blow, half after it
-        share, bias = max(restitution * (before_forces + half) - half, 0.0) / closing, 0.0
-    return Meeting(less(free, scaled(-closing, normal)), bias, share, counts)
-
-
-@njit(**INNER)
-def response_of(i, sight, arm, d):
+def response_of(i, tag, mass, inertia, arm, d):
     """Velocity along d at an arm of an arranged body after a unit impulse along d there."""
-    tag, mass, inertia = sight.arranged.tag, sight.arranged.mass, sight.inertia
     if tag[i, MOVES] == 0:
         return 0.0
     if inertia.size == 0 or tag[i, MOVES] == BALL:
@@ -181,40 +163,75 @@ def count_halves(contacts, tag, start):
 
 
 @njit(**INNER)
-def fill_tile(tile, sight, start, halves, place):
+def fill_tile(
+    tile, contacts, touching, arranged, row, before, inertia, carry, impulse, values, deep, margin, scalars, threshold, start, to, place
+):
     """The two sides of a contact stand together, that of a first."""
-    contacts, touching, arranged = sight.contacts, sight.touching, sight.arranged
-    tag, reach, k = arranged.tag, arranged.reach, start[tile]
+    contact_a, contact_b, body_a, body_b, normals, arms = contacts.a, contacts.b, touching.a, touching.b, contacts.normal, contacts.arm
+    tag, reach, extent, mass, velocity = arranged.tag, arranged.reach, arranged.extent, arranged.mass, arranged.velocity
+    k = start[tile]
     for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
         place[c] = k
-        a, b = contacts.a[c], contacts.b[c]
-        normal, arm_a = vector(contacts.normal, c), vector(contacts.arm, c)
-        arm_b = arm_a[0] + reach[a, 0] - reach[b, 0], arm_a[1] + reach[a, 1] - reach[b, 1], arm_a[2] + reach[a, 2] - reach[b, 2]
-        m = meeting_of(c, normal, arm_a, arm_b, sight)
-        slip = math.sqrt(dot3(m.slide, m.slide))
-        across = scaled(1.0 / slip, m.slide) if slip > 0.0 else normal
-        friction = sight.contact_values[tag[a, MATERIAL], tag[b, MATERIAL], FRICTION_COLUMN]
+        i, j, a, b, gap = contact_a[c], contact_b[c], body_a[c], body_b[c], float(contacts.gap[c])
+        normal, arm_a, last = vector(normals, c), vector(arms, c), vector(impulse, c)
+        arm_b = arm_a[0] + reach[i, 0] - reach[j, 0], arm_a[1] + reach[i, 1] - reach[j, 1], arm_a[2] + reach[i, 2] - reach[j, 2]
+        carried = vector(carry, c) if carry.size > 0 else (0.0, 0.0, 0.0)
+        u = less(carried, less(surface(velocity, a, arm_a), surface(velocity, b, arm_b)))
+        v = less(carried, less(surface(before, row[a], arm_a), surface(before, row[b], arm_b)))
+        closing = -dot3(normal, u)
+        slide = less(u, scaled(-closing, normal))
+        slip = math.sqrt(dot3(slide, slide))
+        across = scaled(1.0 / slip, slide) if slip > 0.0 else normal
+        crowd = max(deep[a], deep[b], 1) if deep.size > 0 else 1
+        bias = bias_of(gap, margin_of(margin, i, j, reach, extent, tag), crowd, scalars)
+        counts = closing > bias or dot3(normal, last) > 0.0
+        friction, bounce = values[tag[a, MATERIAL], tag[b, MATERIAL], FRICTION_COLUMN], 0.0
+        if gap <= scalars.step * closing:  # they meet within the step
+            restitution = values[tag[a, MATERIAL], tag[b, MATERIAL], RESTITUTION_COLUMN]
+            bounce = bounce_of(closing, -dot3(normal, v), restitution, threshold)
+            bias = bias if bounce == 0.0 else 0.0
         for side in range(2):
-            own, other, arm, far, sign = (a, b, arm_a, arm_b, -1.0) if side == 0 else (b, a, arm_b, arm_a, 1.0)
+            own, other, far, sign = (i, j, arm_b, -1.0) if side == 0 else (j, i, arm_a, 1.0)
             if tag[own, MOVES] == 0:
                 continue
-            halves.body[k], halves.partner[k] = (touching.a[c], touching.b[c]) if side == 0 else (touching.b[c], touching.a[c])
-            halves.other[k], halves.feature[k] = arranged.id[other], contacts.feature[c]
+            arm = arm_a if side == 0 else arm_b
+            to.body[k], to.partner[k] = (a, b) if side == 0 else (b, a)
+            to.other[k], to.feature[k], to.counts[k] = arranged.id[other], contacts.feature[c], counts
             for axis in range(3):
-                halves.normal[k, axis], halves.arm[k, axis], halves.reach[k, axis] = sign * normal[axis], arm[axis], far[axis]
-                halves.velocity[k, axis] = -sign * sight.carry[c, axis] if sight.carry.size > 0 else 0.0
-                halves.last[k, axis] = sign * sight.last[c, axis]
-            halves.give[k, 0], halves.give[k, 1] = response_of(other, sight, far, normal), response_of(other, sight, far, across)
-            halves.bias[k], halves.friction[k], halves.restitution[k] = m.bias, friction, m.restitution
-            halves.counts[k] = m.counts
+                to.normal[k, axis], to.arm[k, axis], to.reach[k, axis] = sign * normal[axis], arm[axis], far[axis]
+                to.velocity[k, axis], to.last[k, axis] = -sign * carried[axis], sign * last[axis]
+            to.give[k, 0] = response_of(other, tag, mass, inertia, far, normal)
+            to.give[k, 1] = response_of(other, tag, mass, inertia, far, across)
+            to.bias[k], to.friction[k], to.restitution[k] = bias, friction, bounce
             k += 1
 
 
 @Kernel
-def fill_halves(sight, start, halves, place):
-    """Fill ``halves``, but for what is expected of the others; place (contacts,) := the first half of each contact."""
-    for tile in prange(sight.contacts.count.size):
-        fill_tile(np.int64(tile), sight, start, halves, place)
+def fill_halves(
+    contacts, touching, arranged, row, before, inertia, carry, last, contact_values, deep, margin, scalars, threshold, start, halves, place
+):
+    """Fill ``halves``, but for what is expected of the others; place (contacts,) := the first half of each contact. (The parts of
+    ``Sight`` one by one: parallel loops take no tuples of tuples.)"""
+    for tile in prange(contacts.count.size):
+        fill_tile(
+            np.int64(tile),
+            contacts,
+            touching,
+            arranged,
+            row,
+            before,
+            inertia,
+            carry,
+            last,
+            contact_values,
+            deep,
+            margin,
+            scalars,
+            threshold,
+            start,
+            halves,
+            place,
+        )
 
 
 # --- what is expected of bodies
@@ -224,8 +241,7 @@ def whole(speed):
 
 
 @njit(**INNER)
-def sum_up_chunk(chunk, first, order, halves, sight, sums):
-    mass, inertia, tag = sight.arranged.mass, sight.inertia, sight.arranged.tag
+def sum_up_chunk(chunk, first, order, halves, mass, tag, inertia, sums):
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, sums.shape[0])):
         for column in range(7):
             sums[i, column] = 0
@@ -246,12 +262,12 @@ def sum_up_chunk(chunk, first, order, halves, sight, sums):
 
 
 @Kernel
-def sum_up(halves, sight, first, order, sums):
+def sum_up(halves, mass, tag, inertia, first, order, sums):
     """sums (bodies, 7) := what the impulses of the last step would change the velocity by, in ``UNIT``, and how many contacts count.
     Leaves the half contacts grouped by body, see ``group_by_body``."""
     group_by_body(halves.body, first, order)
     for chunk in prange((sums.shape[0] + CHUNK - 1) // CHUNK):
-        sum_up_chunk(np.int64(chunk), first, order, halves, sight, sums)
+        sum_up_chunk(np.int64(chunk), first, order, halves, mass, tag, inertia, sums)
 
 
 @njit(**INNER)
@@ -584,14 +600,14 @@ class BodyByBody:
         m = int(count_halves(contacts, self.sight.arranged.tag, start))
         place = array("half_place", len(contacts.a), dtype="i8")
         halves = self.buffers.kept("halves", m, lambda: self._halves(m))
-        fill_halves(self.sight, start, halves, place)
+        fill_halves(*self.sight, start, halves, place)
         return halves, place
 
     def look_ahead(self, halves):
         """What bodies expect of each other."""
         arranged = self.sight.arranged
         sums = self.buffers.array("half_sums", len(arranged.id), (7,), "i8")
-        sum_up(halves, self.sight, *self._grouping(halves), sums)
+        sum_up(halves, arranged.mass, arranged.tag, self.sight.inertia, *self._grouping(halves), sums)
         self.share.sums(sums)
         look_ahead(sums, arranged.velocity, halves)
 
