@@ -125,6 +125,7 @@ class Share(Protocol):
     """What a problem has in common with those of other processes. One process: ``ALONE``."""
 
     alone: bool
+    places: np.ndarray  # of the shared bodies, in the order of the problem
 
     def note(self, values: Any) -> None:
         """Take down what the shared bodies have now: (n, 8) values of the bodies in the order of the problem, velocities mostly."""
@@ -143,7 +144,7 @@ class Share(Protocol):
         """Places of the shared bodies that only another process may act on in this turn."""
 
     def sums(self, sums: np.ndarray) -> None:
-        """Whole numbers (bodies, columns) that belong to the bodies are added up; all who hold a body get the result."""
+        """Numbers (bodies, columns) that belong to the bodies, whole ones mostly, are added up; all who hold a body get the result."""
 
     def constraints(self, halves: Any) -> Any:
         """Contacts as their bodies see them (columns, one row per contact and body that can move): given those that were found here,
@@ -162,7 +163,7 @@ class Share(Protocol):
 class Alone:
     """The share of a single process: nothing to add, nobody to tell."""
 
-    alone = True
+    alone, places = True, np.empty(0, np.int64)
 
     def note(self, values: Any) -> None:
         pass
@@ -351,11 +352,10 @@ class Engine(Protocol):
         """Fields of bodies by name, ``id`` among them: those that are here get these values, the others are added."""
 
     def border(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (k,) of the bodies of this process that the next step may make reach beyond its part, and how far each reaches, m. Both are
-        lent until the engine is called again."""
+        """Rows (k,) of the bodies of this process that the next step may make reach beyond its part, and how far each reaches, m."""
 
-    def touched(self) -> np.ndarray:
-        """(n,) 1 for bodies that can move and that a contact of the last ``detect`` acts on, in the order of ``ids``."""
+    def touched(self, ids: np.ndarray) -> np.ndarray:
+        """(k,) 1 for those of some bodies that a contact of the last ``detect`` acts on."""
 
     def places_of(self, ids: np.ndarray) -> np.ndarray:
         """(k,) where bodies stand in the vectors of the problem that ``assemble`` gives; -1: they are not there."""

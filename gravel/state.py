@@ -277,7 +277,8 @@ class LocalViews(Views):
 
     @property
     def own(self) -> int:
-        return len(self.rows)
+        rank = self.engine.field("rank")
+        return int(np.count_nonzero(rank == self.rank)) + (int(np.count_nonzero(rank == EVERYWHERE)) if self.rank == 0 else 0)
 
     def take_back(self) -> None:
         taken = [(name, array.copy()) for name, array in self._lent.items()]

@@ -78,6 +78,7 @@ class CpuEngine:
         self.surface = np.empty((0, 6))  # velocities of the bodies' surfaces by row, where some move by themselves
         self.surfaces = np.empty(0, np.int64), np.empty((0, 6)), -1  # the same by id, and the version of the rows that ``surface`` has
         self.joined_version = -1  # of the rows, when the joints last looked for theirs
+        self.place_of_row = self.touched_places = None  # of this step's detection, once somebody asks
         self.driven = self.before = None  # bodies with a motion in this step, and their velocities before it
         self.last = self._memory(0, 0, False)  # contacts of the last step that was taken
         self.slept = sleepers.nothing_slept(real)  # the contacts of those who sleep
@@ -148,22 +149,20 @@ class CpuEngine:
     def border(self):
         self._settle()
         self._use_threads()
-        rows, lattice = self.rows, self._endless_lattice()
+        rows, chunks = self.rows, -(-self.rows.count // bounds.CHUNK)
         bodies = bounds.BodyArrays(*(getattr(rows, name) for name in bounds.BodyArrays._fields))
-        start = self.buffers.array("border_start", -(-rows.count // bounds.CHUNK) + 1, dtype="i8")
-        room = max(self.buffers.room("border_rows"), 64)
-        while True:
-            listed = self.buffers.array("border_rows", room, dtype="i8"), self.buffers.array("border_reach", room, dtype="f8")
-            rest = self.rules.margin, self.rules.step, self.partition, lattice, start
-            found = int(territory.list_border(bodies, rows.rank, *rest, *listed))
-            if found <= room:
-                return tuple(values[:found] for values in listed)
-            room = 2 * found
+        count, reach = self.buffers.array("border_count", chunks, dtype="i8"), self.buffers.array("border_reach", rows.count, dtype="f8")
+        rest = self.rules.margin, self.rules.step, self.partition, self._endless_lattice(), count
+        territory.find_border(bodies, rows.rank, *rest, reach)
+        found = np.flatnonzero(reach >= 0) if count.any() else np.empty(0, np.int64)
+        return found, reach[found]
 
-    def touched(self):
-        found, touched = self.detector, np.empty(self.rows.count, np.uint8)
-        territory.list_touched(found.touching, found.arranged.tag[:, bounds.MOVES], found.row, touched)
-        return touched
+    def touched(self, ids):
+        found = self.detector
+        if self.touched_places is None:
+            self.touched_places = self.buffers.array("touched", len(found.order), dtype="u1")
+            territory.list_touched(found.touching, self.touched_places)
+        return self.touched_places[self.places_of(ids)]
 
     def moved_contacts(self, ids):
         last, rows = self.last, np.union1d(self.rows.rows_of(ids), np.flatnonzero(self.rows.rank == EVERYWHERE))
@@ -190,11 +189,12 @@ class CpuEngine:
         return images.ENDLESS if self.lattice is None else self.lattice
 
     def places_of(self, ids):
-        place = np.full(self.rows.count, -1, np.int64)
-        bodies = slice(None) if self.lattice is None else self._of_bodies()
-        place[self.detector.order[bodies]] = np.arange(len(self.detector.order))[bodies]
+        if self.place_of_row is None:
+            self.place_of_row, order = self.buffers.array("place_of_row", self.rows.count, dtype="i4"), self.detector.order
+            bodies = slice(None) if self.lattice is None else self._of_bodies()
+            self.place_of_row[order[bodies]] = np.arange(len(order), dtype=np.int32)[bodies]
         rows = self.rows.rows_of(ids)
-        return np.where(rows >= 0, place[rows], -1)
+        return np.where(rows >= 0, self.place_of_row[rows], -1)
 
     # --- sleep
     def sleep(self, ids, islands):
@@ -321,7 +321,7 @@ class CpuEngine:
 
     def detect(self, lap=no_lap):
         detector = self.detector
-        self.problem = None
+        self.problem = self.place_of_row = self.touched_places = None
         seen = None if self.lattice is None else self._see()
         detector.find_bounds(self.bodies, self.rules, self.balls, seen, self.lattice)
         lap("bounds")
@@ -404,43 +404,38 @@ class CpuEngine:
         self.blow[:], self.shift[:] = 0, 0
         impacts.count_partners(found.touching, partners)
         on = rules.contact_values, times, rules.gravity, rules.threshold, partners
-        strike = lambda barred: impacts.bounce(  # noqa: E731
-            found.contacts, found.touching, found.arranged, self.inertia, self.carry, *on, barred, self.blow, self.shift
+        strike = lambda touched, barred: impacts.bounce(  # noqa: E731
+            found.contacts, found.touching, found.arranged, self.inertia, self.carry, *on, touched, barred, self.blow, self.shift
         )
+        touched = np.ones(len(found.order), np.bool_)
         if not self.share.alone:
-            return self._bounce_in_turns(strike, partners)
-        collisions = int(strike(np.empty(0, np.bool_))[0])
+            return self._bounce_in_turns(strike, partners, touched)
+        collisions = int(strike(touched, np.empty(0, np.bool_))[0])
         self.shifted = collisions > 0
         return collisions
 
-    def _bounce_in_turns(self, strike, partners):
+    def _bounce_in_turns(self, strike, partners, touched):
         """Where several processes act on a body, one at a time may strike it: two blows at once would be too much."""
         velocity, n = self.detector.arranged.velocity, len(partners)
-        self._add_up(partners[:, None])
+        self.share.sums(partners[:, None])
         here = anywhere = 0
         for turn in range(impacts.TURNS):
             barred = np.zeros(n, np.bool_)
             barred[self.share.barred(turn)] = True
             self.share.note(velocity)
-            struck, waiting = strike(barred)
+            struck, waiting = strike(touched, barred)
             self.share.add(velocity)
             here += struck
             struck, waiting = self.share.total(struck, waiting)
             anywhere += struck
             if struck + waiting == 0:
                 break
+            touched[:] = False  # all has been said of the others
+            touched[self.share.places] = True
         self.shifted = anywhere > 0
         if self.shifted:
-            self._add_up(self.shift)
+            self.share.sums(self.shift)
         return int(here)
-
-    def _add_up(self, values):
-        """Numbers of bodies, few columns, are added up over the processes that act on them."""
-        wide = np.zeros((len(values) + 1, 8), self.real)
-        self.share.note(wide)
-        wide[:-1, : values.shape[1]] = values
-        self.share.add(wide)
-        values[:] = wide[:-1, : values.shape[1]]
 
     def _find_carry(self):
         """What surfaces and copies of the cell move at, at each contact; empty where none does."""

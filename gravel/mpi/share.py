@@ -47,10 +47,7 @@ class SharedBodies:
     def _groups(self, engine, halo):
         """(ids, owner, start, member): bodies that several processes have to do with, by id; the ranks of those who act on body k are
         member[start[k] : start[k + 1]], in order."""
-        touched, known = engine.touched(), engine.ids()
-        row = {"order": np.argsort(known)}
-        find = lambda ids: row["order"][np.searchsorted(known, ids, sorter=row["order"])]  # noqa: E731
-        asked = {other: touched[find(ids)] for other, ids in halo.copies_of.items()}
+        asked = {other: engine.touched(ids) for other, ids in halo.copies_of.items()}
         answers = self.post.swap(list(asked), list(halo.held_by), asked, REPLY)
         own, by = [], []
         for other, mask in answers.items():
@@ -59,7 +56,7 @@ class SharedBodies:
             by.append(np.full(len(ids), other))
         own, by = (np.concatenate(lists) if lists else NO_PLACES for lists in (own, by))
         shared = np.unique(own)
-        mine = shared[touched[find(shared)] > 0] if len(shared) else shared
+        mine = shared[engine.touched(shared) > 0]
         own, by = np.concatenate([own, mine]), np.concatenate([by, np.full(len(mine), self.rank)])
         order = np.lexsort((by, own))
         own, by = own[order], by[order]

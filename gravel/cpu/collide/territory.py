@@ -76,64 +76,47 @@ def keep_own_pairs(capacity, row, owner, reach, partition, lattice, pairs):
 
 
 @njit(**INNER)
-def reach_within_step(i, bodies, margin, step):
-    """How far a body, and all that it may touch in the next step, reaches from where it is at the step's start."""
-    v = bodies.velocity
-    slack = slack_of(margin, step, bodies.extent[i, 3], v, i, bodies.tag[i, STATUS], bodies.tag[i, SHAPE])
-    way = step * math.sqrt(v[i, 0] ** 2 + v[i, 1] ** 2 + v[i, 2] ** 2) if bodies.tag[i, STATUS] == MOVABLE else 0.0
-    x, y, z = abs(bodies.position[i, 0]), abs(bodies.position[i, 1]), abs(bodies.position[i, 2])
-    return (bodies.extent[i, 3] + AMPLE * slack + way) * (1.0 + 1e-9) + 1e-12 * max(x, y, z)
-
-
-@njit(**INNER)
-def border_of_chunk(chunk, bodies, owner, margin, step, partition, lattice, listed, rows, reach):
-    """Bodies of this process that reach beyond its part; returns how many. ``listed``: where they go, -1: they are only counted."""
-    count, x, border = 0, bodies.position, partition.border
+def border_of_chunk(chunk, bodies, owner, margin, step, partition, lattice, reach):
+    """reach (n,) := how far a body of this process, and all that it may touch in the next step, reaches from where it is at the step's
+    start, if that is beyond this part; else -1. Returns how many do."""
+    count, border, rank = 0, partition.border, partition.rank
+    position, velocity, extent, tag, low, length = bodies.position, bodies.velocity, bodies.extent, bodies.tag, lattice.low, lattice.length
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, owner.size)):
-        if owner[i] != partition.rank:
+        reach[i] = -1.0
+        if owner[i] != rank:
             continue
-        r, inside = reach_within_step(i, bodies, margin, step), True
+        x, y, z = position[i, 0], position[i, 1], position[i, 2]
+        slack = slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS], tag[i, SHAPE])
+        way = 0.0
+        if tag[i, STATUS] == MOVABLE:
+            way = step * math.sqrt(velocity[i, 0] ** 2 + velocity[i, 1] ** 2 + velocity[i, 2] ** 2)
+        r, inside = (extent[i, 3] + AMPLE * slack + way) * (1.0 + 1e-9) + 1e-12 * max(abs(x), abs(y), abs(z)), True
         for f in range(border.shape[0]):
             n0, n1, n2 = border[f, 0], border[f, 1], border[f, 2]
-            inside &= n0 * x[i, 0] + n1 * x[i, 1] + n2 * x[i, 2] + r * (abs(n0) + abs(n1) + abs(n2)) < border[f, 3]
+            inside &= n0 * x + n1 * y + n2 * z + r * (abs(n0) + abs(n1) + abs(n2)) < border[f, 3]
         for axis in range(3):  # what reaches beyond a periodic cell comes in on its other side
-            if lattice.length[axis] < math.inf:
-                inside &= x[i, axis] - r > lattice.low[axis] and x[i, axis] + r < lattice.low[axis] + lattice.length[axis]
+            if length[axis] < math.inf:
+                inside &= position[i, axis] - r > low[axis] and position[i, axis] + r < low[axis] + length[axis]
         if not inside:
-            if listed >= 0:
-                rows[listed + count] = i
-                reach[listed + count] = r
+            reach[i] = r
             count += 1
     return count
 
 
 @Kernel
-def list_border(bodies, owner, margin, step, partition, lattice, start, rows, reach):
-    """rows and reach (k,) of the bodies of this process that reach beyond its part; ``start`` (chunks + 1,): scratch. Returns their number,
-    and fills only where there is room."""
-    chunks = start.size - 1
-    for chunk in prange(chunks):
-        start[chunk + 1] = border_of_chunk(np.int64(chunk), bodies, owner, margin, step, partition, lattice, -1, rows, reach)
-    start[0] = 0
-    for chunk in range(chunks):
-        start[chunk + 1] += start[chunk]
-    if start[chunks] <= rows.size:
-        for chunk in prange(chunks):
-            border_of_chunk(np.int64(chunk), bodies, owner, margin, step, partition, lattice, start[chunk], rows, reach)
-    return start[chunks]
+def find_border(bodies, owner, margin, step, partition, lattice, count, reach):
+    """reach (n,) := how far bodies reach that reach beyond this part, else -1; ``count`` (chunks,): how many of each chunk do."""
+    for chunk in prange(count.size):
+        count[chunk] = border_of_chunk(np.int64(chunk), bodies, owner, margin, step, partition, lattice, reach)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def list_touched(contacts, tag_moves, row, touched):
-    """touched (rows,) := 1 for bodies that can move, which contacts of this process act on."""
+def list_touched(contacts, touched):
+    """touched (bodies,) := 1 for those that contacts of this process act on."""
     touched[:] = 0
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
-            a, b = contacts.a[c], contacts.b[c]
-            if tag_moves[a]:
-                touched[row[a]] = 1
-            if tag_moves[b]:
-                touched[row[b]] = 1
+            touched[contacts.a[c]] = touched[contacts.b[c]] = 1
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

@@ -195,17 +195,34 @@ def correct_way(a, b, late, arranged, partners, old, shift):
             shift[b, k] += late * (velocity[b, k] - old[1, k])
 
 
+@njit(**INNER)
+def turning_speed(velocity, body, radius):
+    """The most that turning adds to the speed of a point of a body."""
+    w = velocity[body, 4] ** 2 + velocity[body, 5] ** 2 + velocity[body, 6] ** 2
+    return math.sqrt(w) * radius if w > 0.0 else 0.0
+
+
+@njit(**INNER)
+def may_strike(a, b, c, near_a, near_b, velocity, reach, normal, gap, step, fall):
+    """Whether a contact may close within the step at all: most of a gas do not, and this is quick to see."""
+    closing = turning_speed(velocity, a, reach[near_a, 3]) + turning_speed(velocity, b, reach[near_b, 3]) + fall
+    for k in range(3):
+        closing -= normal[c, k] * (velocity[b, k] - velocity[a, k])
+    return gap[c] <= step * closing * (1.0 + 1e-5)
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, gravity, threshold, partners, barred, blow, shift):
+def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, gravity, threshold, partners, touched, barred, blow, shift):
     """Let colliding pairs bounce (``touching``: the contacts with bodies instead of images, ``carry``: what their surfaces move at by
     themselves, or empty); ``blow`` (c, 3) gets the impulses of that on b; ``shift`` (n, 3) what the way of each body differs
     from that at its new velocity. ``times``: the step, and how much later than its start the contacts are seen. ``partners``: how many
-    others each body touches; ``barred`` (n,), or empty: bodies that may not be struck now. Returns the number of collisions, and of
-    those that wait for a barred body."""
+    others each body touches; ``touched`` (n,): which have changed, so that their pairs must be looked at; ``barred`` (n,), or empty: bodies
+    that may not be struck now. Returns the number of collisions, and of those that wait for a barred body."""
     old = np.zeros((2, 3))
     collisions, n = 0, arranged.order.size
-    touched = np.ones(n, np.bool_)
     target, load = np.empty(64), np.empty(64)
+    velocity, reach, normal, gap, step = arranged.velocity, arranged.reach, contacts.normal, contacts.gap, times[0]
+    fall = step * math.sqrt(gravity[0] ** 2 + gravity[1] ** 2 + gravity[2] ** 2)
     for _ in range(ROUNDS):
         touched_now = np.zeros(n, np.bool_)
         before, waiting = collisions, 0
@@ -221,6 +238,12 @@ def bounce(contacts, touching, arranged, inertia, carry, contact_values, times, 
                 restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
                 if restitution == 0.0:
                     continue
+                if carry.size == 0:
+                    near = False
+                    for k in range(first, c):
+                        near |= may_strike(a, b, k, contacts.a[k], contacts.b[k], velocity, reach, normal, gap, step, fall)
+                    if not near:
+                        continue
                 rest = carry, restitution, times, gravity, threshold, target, load
                 moment = foresee(first, c, contacts, touching, arranged, *rest)
                 if moment >= 0.0 and barred.size > 0 and (barred[a] or barred[b]):
