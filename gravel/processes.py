@@ -61,9 +61,9 @@ class Processes(Protocol):
     def barrier(self) -> None:
         """All have come here before any goes on."""
 
-    def begin(self, engine: "Engine", block: Mapping[str, Any], everywhere: np.ndarray, joined: np.ndarray) -> None:
+    def begin(self, engine: "Engine", block: Mapping[str, Any], everywhere: np.ndarray, joined: np.ndarray, common: int) -> None:
         """The engine gets those of the first bodies that this process knows. ``everywhere``: mask of bodies that all shall know;
-        ``joined``: of those that have joints."""
+        ``joined``: of those that have joints. The first ``common`` bodies are the same on all processes, the others are this one's."""
 
     def count_new(self, number: int, local: bool) -> tuple[int, int]:
         """How many new bodies come before those of this process, and how many there are; ``local``: each has its own."""
@@ -129,7 +129,7 @@ class OneProcess:
     def barrier(self):
         pass
 
-    def begin(self, engine, block, everywhere, joined):
+    def begin(self, engine, block, everywhere, joined, common):
         engine.add(block)
 
     def count_new(self, number, local):
@@ -180,6 +180,16 @@ def make_processes(domain: Any) -> Processes:
             f'several processes need mpi4py and an MPI ({error}): pip install "gravel[mpi]", or mpi4py with the MPI of your cluster'
         ) from error
     return many_processes(domain)
+
+
+def number_new(number: int) -> tuple[int, int]:
+    """How many new bodies come before the ``number`` of this process, and how many there are, where each process has its own."""
+    if not launched():
+        return 0, number
+    from mpi4py import MPI
+
+    counts = MPI.COMM_WORLD.allgather(number)
+    return sum(counts[: MPI.COMM_WORLD.rank]), sum(counts)
 
 
 def threads_for(processes: int) -> int:

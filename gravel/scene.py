@@ -14,6 +14,7 @@ from gravel.cell import Cell, Deformation
 from gravel.engine import GROUPS
 from gravel.joints.mechanism import Mechanism
 from gravel.motion import Later, continued, surface_of
+from gravel.processes import number_new
 from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
 from gravel.shapes.geometry import Geometries
@@ -45,6 +46,8 @@ class Scene:
         self.geometries = Geometries()
         self.materials = materials.Materials()
         self.motions: dict[int, Any] = {}  # body -> motion
+        self.common: int | None = None  # how many bodies all processes have alike, where each has others of its own
+        self.next_id: int | None = None  # then the lowest id that is free
         self.driven: set[int] = set()  # ids of bodies that will get motions or moving surfaces, and ...
         self.joined: set[int] = set()  # ... joints: in a scene that comes from a checkpoint, which has these elsewhere
         self.surfaces: dict[int, Any] = {}  # body -> velocity of its surface (6,), or a function of time
@@ -129,6 +132,7 @@ class Scene:
         group: int = 0,
         motion=None,
         surface_velocity=None,
+        local: bool = False,
     ) -> np.ndarray:
         """Add N bodies of one kind of shape and return their ids (N,).
 
@@ -140,6 +144,10 @@ class Scene:
         bodies with a ``motion`` follow it. Bodies of a ``group`` collide with all groups that ``ignore`` does not name.
         ``surface_velocity`` (3,) m/s: their surface moves so, in the body's frame and along itself, while the body stays (a belt); a pair
         of vectors, in m/s and rad/s: it also turns (a roll, a disc); or a function of time that returns one of these.
+
+        Of several processes (``mpiexec``) each builds the same scene, unless ``local``: then each adds bodies of its own, wherever they are
+        and perhaps none, so that no process holds them all. All must call it, with the same shapes and materials in the same order, after
+        the bodies that all add.
         """
         surface = None if surface_velocity is None else surface_of(surface_velocity)
         material = materials.DEFAULT if material is None else material
@@ -156,14 +164,30 @@ class Scene:
             group,
             motion,
         )
+        if local and (motion is not None or surface is not None):
+            raise ValueError("bodies with a motion or a surface velocity must be added by all processes alike, not with local=True")
+        if self.common is not None and not local:
+            raise ValueError("bodies that all processes add must come before those with local=True")
         block["tag"][MATERIAL] = self.material_index(material)
         block["geometry"] = self.geometries.number_of(geometry)
+        if local:
+            return self._append_local(block)
         block["id"] = np.arange(len(self), len(self) + len(block["position"]))
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
         if surface is not None:
             self.surfaces.update((int(i), surface) for i in ids)
+        return ids
+
+    def _append_local(self, block):
+        """Bodies of this process alone; returns their ids."""
+        self.common = len(self) if self.common is None else self.common
+        first = len(self) if self.next_id is None else self.next_id
+        before, total = number_new(len(block["position"]))
+        ids = block["id"] = np.arange(first + before, first + before + len(block["position"]))
+        self.bodies.append(block)
+        self.next_id = first + total
         return ids
 
     def material_index(self, material: materials.Material) -> int:

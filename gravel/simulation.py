@@ -159,7 +159,7 @@ class Simulation:
     ):
         if not isinstance(scene, Scene):
             raise TypeError(f"scene must be a Scene, not {scene!r}")
-        if len(scene) == 0:
+        if len(scene) == 0 and scene.common is None:
             raise ValueError("scene must hold at least one body; add some with scene.add_body or scene.add_bodies")
         self._made = False  # until then, attributes are new
         self._rules: Rules | None = None
@@ -175,14 +175,16 @@ class Simulation:
         threads = self.processes.threads() if threads is None else threads
         self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
-        self.world = _world(bounds, scene)
+        self.world = self._world(bounds, scene)
         self.geometries = Geometries(scene.geometries)
         self.gravity = scene.gravity
         self.materials, self.ignored = scene.materials.copy(), scene.ignored.copy()
-        self._material_of = _by_id(scene.bodies)  # the number of each body's material; the engine knows its row
-        self.processes.begin(self.engine, _block_with_forces(scene), _large_bodies(scene), _joined_bodies(scene))
+        common = len(scene) if scene.common is None else scene.common
+        self._check_alike(scene)
+        self.processes.begin(self.engine, _block_with_forces(scene), _large_bodies(scene), _joined_bodies(scene), common)
+        count = int(self.processes.largest(scene.bodies.id.max(initial=-1))[0]) + 1
+        self._material_of = self._by_id(scene, count)  # the number of each body's material; the engine knows its row
         self._mark_materials()
-        count = int(scene.bodies.id.max()) + 1
         local = (LocalViews, self.processes.rank) if self.processes.size > 1 else (Views,)
         self.views = local[0](self.engine, count, self._refusal, *local[1:])
         self.motions = dict(scene.motions)
@@ -340,6 +342,36 @@ class Simulation:
     def time(self) -> float:
         """Simulated time, s."""
         return self.start_time + self.steps * self.dt
+
+    def _world(self, bounds, scene):
+        """(2, 3) bounds that no body may leave; by default far outside the scene."""
+        if bounds is not None:
+            world = checks.array("bounds", bounds, (2, 3))
+            if (world[0] >= world[1]).any():
+                raise ValueError(f"bounds must be (lower, upper) with lower < upper, not {bounds!r}")
+            return world
+        low, high = scene.bodies.position.min(axis=0, initial=np.inf), scene.bodies.position.max(axis=0, initial=-np.inf)
+        low, high = -np.array(self.processes.largest(*-low)), np.array(self.processes.largest(*high))
+        reach = 1e3 * max(1.0, float(np.linalg.norm(high - low)))
+        world = np.stack([low - reach, high + reach])
+        if scene.cell is not None:  # machines are not brought back, they may go far
+            world[:, scene.cell.periodic] = [[-np.inf], [np.inf]]
+        return world
+
+    def _check_alike(self, scene):
+        """Materials and shapes go by their numbers: they must be the same on all processes."""
+        alike = [*map(repr, scene.materials.kinds), len(scene.geometries), len(scene.mechanism), scene.common]
+        if any(other != alike for other in self.processes.all_of(alike)):
+            raise ValueError("scene must have the same materials, shapes and joints on all processes, in the same order")
+
+    def _by_id(self, scene, count):
+        """The number of each body's material, by id."""
+        numbers = np.full(count, -1, np.int32)
+        numbers[scene.bodies.id] = scene.bodies.tag[:, MATERIAL]
+        if scene.common is not None:
+            for ids, own in self.processes.all_of((scene.bodies.id, scene.bodies.tag[:, MATERIAL])):
+                numbers[ids] = own
+        return array("i", numbers.tobytes())
 
     def _renew_rules(self):
         """The engine is told what holds in every step, when that has changed."""
@@ -799,7 +831,9 @@ class Simulation:
                 self._rules = self._rules if len(self.geometries) == known else None
             before, total = self.processes.count_new(len(block["position"]), local)
             ids = block["id"] = np.arange(self.count + before, self.count + before + len(block["position"]))
-            self._material_of += array("i", [-1]) * (self.count - len(self._material_of)) + array("i", [number]) * total
+            self._material_of += array("i", [-1]) * (self.count - len(self._material_of))
+            for many, kind in self.processes.all_of((len(ids), number)) if local else [(total, number)]:
+                self._material_of += array("i", [kind]) * many
             self.views.end(self.count + total)
             large = np.full(len(ids), fixed or motion is not None) & self._is_large(block, motion, surface)
             self.processes.add(self.engine, block, large, local)
@@ -1122,13 +1156,6 @@ def _array_pose(pose):
     return np.asarray(pose[0], float), np.asarray(pose[1], float)
 
 
-def _by_id(bodies):
-    """The number of each body's material, by id."""
-    numbers = np.full(int(bodies.id.max()) + 1, -1, np.int32)
-    numbers[bodies.id] = bodies.tag[:, MATERIAL]
-    return array("i", numbers.tobytes())
-
-
 def _large_bodies(scene):
     """Mask of the bodies that all processes shall know: fixed ones that are large, and whatever is driven."""
     status, radius = scene.bodies.status, scene.bodies.extent[:, 3]
@@ -1151,18 +1178,3 @@ def _block_with_forces(scene):
         for body, (force, torque) in scene.forces.items():
             block["force"][body], block["torque"][body] = force, torque
     return block
-
-
-def _world(bounds, scene):
-    """(2, 3) bounds that no body may leave; by default far outside the scene."""
-    if bounds is not None:
-        world = checks.array("bounds", bounds, (2, 3))
-        if (world[0] >= world[1]).any():
-            raise ValueError(f"bounds must be (lower, upper) with lower < upper, not {bounds!r}")
-        return world
-    low, high = scene.bodies.position.min(axis=0), scene.bodies.position.max(axis=0)
-    reach = 1e3 * max(1.0, float(np.linalg.norm(high - low)))
-    world = np.stack([low - reach, high + reach])
-    if scene.cell is not None:  # machines are not brought back, they may go far
-        world[:, scene.cell.periodic] = [[-np.inf], [np.inf]]
-    return world

@@ -43,7 +43,7 @@ ALLOWED = {
     "processes": {"engine", "mpi"},  # the one place that knows whether there are several
     "mpi": PLAIN | {"engine", "errors", "processes", "mpi"},
     "queries": {"checks", "engine", "rotations", "shapes", "state"},
-    "scene": PLAIN | {"engine", "queries"},
+    "scene": PLAIN | {"engine", "processes", "queries"},
     "solvers": {"checks", "engine"},
     "sleep": {"checks", "engine", "state"},
     "cautions": PLAIN,

@@ -94,13 +94,19 @@ class ManyProcesses:
         return self.rank == JOINT_RANK
 
     # --- bodies
-    def begin(self, engine, block, everywhere, joined):
-        movable = can_move(_column(block["tag"], STATUS, len(everywhere)))
-        places = np.asarray(block["position"])[movable & ~everywhere]
-        self.reach = float(_column(block["extent"], 3, len(everywhere))[movable].max(initial=0.0))
+    def begin(self, engine, block, everywhere, joined, common):
+        movable, own = can_move(_column(block["tag"], STATUS, len(everywhere))), np.arange(len(everywhere)) >= common
+        places = block["position"][movable & ~everywhere & ~own]
+        if self.any(own.any()):
+            some = block["position"][movable & own]
+            most = int(self.post.largest(len(some))[0])
+            places = np.concatenate([places, *self.comm.allgather(some[:: max(1, most * self.size // SAMPLE)])])
+        (self.reach,) = self.post.largest(float(_column(block["extent"], 3, len(everywhere))[movable].max(initial=0.0)))
         self._cut(engine, places, np.ones(len(places)))
         self.halo.joined = {int(i) for i in np.asarray(block["id"])[joined & movable]}
-        self.add(engine, block, everywhere, False)
+        for local, some in ((False, ~own), (True, own)):
+            if self.any(some.any()):
+                self.add(engine, {name: values[some] for name, values in block.items()}, everywhere[some], local)
 
     def _cut(self, engine, places, weights):
         """Share out space for bodies at these places, which are the same on all processes."""

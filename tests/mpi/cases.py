@@ -260,6 +260,32 @@ def come_and_go():
 
 
 @case
+def own_bodies_from_the_start():
+    """Each process adds only its share of a bed, in a place where it is not at home; together it is the bed of one."""
+    from mpi4py import MPI
+
+    scene, whole, rank = gv.Scene(), bed(240), MPI.COMM_WORLD.rank
+    sand = gv.Material(density=2500, friction=0.5)
+    for normal, offset in (((0, 0, 1), 0), ((1, 0, 0), -0.5), ((-1, 0, 0), -0.5), ((0, 1, 0), -0.3), ((0, -1, 0), -0.3)):
+        scene.add_body(gv.Plane(normal, offset), material=sand, fixed=True)
+    mine = 5 + np.arange(240).reshape(SIZE, -1)[SIZE - 1 - rank]
+    ids = scene.add_bodies(gv.Sphere(whole.bodies.extent[mine, 0]), whole.bodies.position[mine], sand, local=True)
+    sim = gv.Simulation(scene, 1 / 500, solver=gv.GaussSeidel(30), domain=domain_for(SIZE))
+    first = sim.step()
+    contacts = [first.contacts]
+    for _ in range(40):
+        report = sim.step()
+        contacts.append(report.contacts)
+    sim.set_pair(sand, sand, friction=0.1)
+    report = sim.step()
+    x = sim.gather("positions")
+    given = sim.processes.all_of(ids.tolist())
+    if x is None:
+        return {}
+    return {"bodies": report.bodies, "contacts": contacts[:20], "ids": sorted(sum(given, [])), "height": float(x[5:, 2].mean())}
+
+
+@case
 def empty_parts():
     """All bodies in one corner: the other processes have nothing to do."""
     size = SIZE

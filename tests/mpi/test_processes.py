@@ -20,7 +20,7 @@ ENVIRONMENT = {**os.environ, "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 SMALL = ("contacts_of_all_kinds", "contacts_in_a_periodic_cell", "contacts_in_a_sheared_cell", "short_gas", "ffd")
 LARGE = (
     *("settled_bed", "same_bits_again", "gradient_solvers", "wide_gauss_seidel", "machine_in_grains"),
-    *("come_and_go", "empty_parts", "local_arrays", "cut_anew"),
+    *("come_and_go", "own_bodies_from_the_start", "empty_parts", "local_arrays", "cut_anew"),
 )
 
 
@@ -115,6 +115,12 @@ def test_bodies_come_and_go(found):
     assert two["counts"] == [28, 22, 22] and two["alive"] == 22
     assert two["new"] == one["new"] and two["own"] == [21, 22, 23, 24, 25, 26]  # no id twice
     assert two["low"] == pytest.approx(0.05, abs=1e-4)
+
+
+def test_each_process_may_bring_its_own_bodies(found):
+    one, two = found(1)["own_bodies_from_the_start"], found(2)["own_bodies_from_the_start"]
+    assert two["ids"] == one["ids"] == list(range(5, 245)) and two["bodies"] == one["bodies"] == 245
+    assert two["contacts"] == one["contacts"] and two["height"] == pytest.approx(one["height"], rel=1e-3)
 
 
 def test_a_process_may_have_nothing_to_do(found):
