@@ -37,8 +37,8 @@ class Processes(Protocol):
     def gather(self, value: Any) -> list | None:
         """The values of all processes on the first one, None elsewhere."""
 
-    def broadcast(self, value: Any, root: int = 0) -> Any:
-        """The value of one process on all."""
+    def broadcast(self, value: Any) -> Any:
+        """The value of the first process on all."""
 
     def all_of(self, value: Any) -> list:
         """The values of all processes, on all."""
@@ -105,7 +105,7 @@ class OneProcess:
     def gather(self, value):
         return [value]
 
-    def broadcast(self, value, root=0):
+    def broadcast(self, value):
         return value
 
     def all_of(self, value):

@@ -1,7 +1,7 @@
 """The processes that share a scene, as files and the run see them: who am I, what do the others say.
 
-``Team`` is what they need of MPI, five calls, so that they know nothing of it; ``ALONE_TEAM`` is a process by itself. Every call is made by
-all processes, in the same order. ``together`` calls a function on all of them: what one of them raises, all raise, so that none is left
+``Team`` is what they need of MPI, five calls, so that they know nothing of it (``gravel.processes`` fulfils it). Every call is made by all
+processes, in the same order. ``together`` calls a function on all of them: what one of them raises, all raise, so that none is left
 waiting for one that is gone.
 """
 
@@ -30,30 +30,6 @@ class Team(Protocol):
 
     def barrier(self) -> None:
         """Wait until all have come here."""
-
-
-class Alone:
-    """A process by itself."""
-
-    rank, size = 0, 1
-
-    def gather(self, value: Any) -> list | None:
-        return [value]
-
-    def broadcast(self, value: Any) -> Any:
-        return value
-
-    def all(self, flag: bool) -> bool:
-        return flag
-
-    def any(self, flag: bool) -> bool:
-        return flag
-
-    def barrier(self) -> None:
-        return None
-
-
-ALONE_TEAM = Alone()
 
 
 def together(team: Team, function: Callable, *arguments: Any) -> Any:

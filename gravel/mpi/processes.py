@@ -62,8 +62,8 @@ class ManyProcesses:
     def gather(self, value):
         return self.comm.gather(value)
 
-    def broadcast(self, value, root=0):
-        return self.comm.bcast(value, root)
+    def broadcast(self, value):
+        return self.comm.bcast(value)
 
     def all_of(self, value):
         return self.comm.allgather(value)
