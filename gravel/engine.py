@@ -159,6 +159,9 @@ class Share(Protocol):
     def largest(self, *numbers: float) -> tuple[float, ...]:
         """Maxima over all processes."""
 
+    def both(self, total: float, largest: float) -> tuple[float, float]:
+        """The sum of one number and the maximum of another, over all processes."""
+
 
 class Alone:
     """The share of a single process: nothing to add, nobody to tell."""
@@ -194,6 +197,9 @@ class Alone:
 
     def largest(self, *numbers: float) -> tuple[float, ...]:
         return numbers
+
+    def both(self, total: float, largest: float) -> tuple[float, float]:
+        return total, largest
 
 
 ALONE: Share = Alone()

@@ -210,7 +210,8 @@ def test_the_cell_follows_a_stress():
     np.testing.assert_allclose(np.diagonal(stress), target, rtol=0.05)
     fraction = 216 * 4 / 3 * np.pi * 0.07**3 / np.prod(lengths)
     assert 0.55 < fraction < 0.68
-    assert sim.cell.volume == pytest.approx(np.prod(lengths), rel=5e-3)  # jammed: what shrinks one way grows the other
+    # jammed: what shrinks one way grows the other (five seeds: 0 to 0.8 %)
+    assert sim.cell.volume == pytest.approx(np.prod(lengths), rel=1e-2)
 
 
 @pytest.mark.parametrize("law", [None, gv.Deformation(shear_rate=3.0, strain_rate=(0, -0.1, 0)), gv.Deformation(stress=(None, None, 10.0))])

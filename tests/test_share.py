@@ -67,6 +67,9 @@ class Seat:
     def largest(self, *numbers):
         return tuple(map(max, zip(*self.table.all_of(self.seat, numbers))))
 
+    def both(self, total, largest):
+        return self.total(total)[0], self.largest(largest)[0]
+
 
 def parts_of_bodies(bodies=10):
     """How many of the two halves act on each body."""
@@ -124,6 +127,9 @@ def test_sweeps_exchange_once_a_pass_and_measure_for_all():
 
         def largest(self, *numbers):
             return tuple(3 * n for n in numbers)
+
+        def both(self, total, largest):
+            return 4 * total, 3 * largest
 
     plain, shared = problem().prepare("cone"), problem().prepare("cone")
     shared.share = Counting()

@@ -150,10 +150,9 @@ class CpuEngine:
         self._settle()
         self._use_threads()
         rows, chunks = self.rows, -(-self.rows.count // bounds.CHUNK)
-        bodies = bounds.BodyArrays(*(getattr(rows, name) for name in bounds.BodyArrays._fields))
         count, reach = self.buffers.array("border_count", chunks, dtype="i8"), self.buffers.array("border_reach", rows.count, dtype="f8")
         rest = self.rules.margin, self.rules.step, self.partition, self._endless_lattice(), count
-        territory.find_border(bodies, rows.rank, *rest, reach)
+        territory.find_border(self._now(), rows.rank, *rest, reach)
         found = np.flatnonzero(reach >= 0) if count.any() else np.empty(0, np.int64)
         return found, reach[found]
 
@@ -256,8 +255,7 @@ class CpuEngine:
             self._find_joined()
         self.detector.know(self.rows)
         self.taken, self.driven = False, None
-        rows, version = self.rows, self.rows.version
-        now = self.buffers.kept("now", version, lambda: bounds.BodyArrays(*(getattr(rows, name) for name in bounds.BodyArrays._fields)))
+        rows, version, now = self.rows, self.rows.version, self._now()
         self.bodies = now
         if self.rules.midpoint:
             self.bodies = self.buffers.kept("ahead", version, lambda: self._ahead(now))
@@ -268,6 +266,13 @@ class CpuEngine:
                 self._wrap(self.bodies, self.winding, self.lattice)
         if self.surfaces[2] != version:
             self._find_surfaces()
+
+    def _now(self):
+        """The rows as they are, as kernels want them."""
+        rows = self.rows
+        return self.buffers.kept(
+            "now", rows.version, lambda: bounds.BodyArrays(*(getattr(rows, name) for name in bounds.BodyArrays._fields))
+        )
 
     def _wrap(self, bodies, winding, lattice):
         images.wrap(bodies.position, bodies.velocity, winding, bodies.tag, ~self.jointed, lattice)
@@ -547,25 +552,23 @@ class CpuEngine:
         return (0.5 if self.rules.midpoint else 1.0) * self.rules.step
 
     def commit(self):
-        found, rules = self.detector, self.rules
+        found, rules, rows = self.detector, self.rules, self.rows
         energies = self.buffers.array("energies", -(-len(found.order) // bounds.CHUNK), dtype="f8")
         kernel = integrate.commit_balls if found.balls else integrate.commit_any
-        bodies = found.order, self.bodies, self.rows.rank, self.rank
-        kernel(*bodies, found.arranged.velocity, self._time_left(), energies)
+        bodies = found.order, self.bodies, rows.rank, self.rank
+        kernel(*bodies, found.arranged.velocity, self._time_left(), self._now(), energies)
         self.before = None
         order = found.order if self.lattice is None else found.order[self._of_bodies()]
         if self.shifted:
-            self.bodies.position[order] += self.shift if self.lattice is None else self.shift[self._of_bodies()]
-        if rules.midpoint:
-            for name in ("position", "quaternion", "velocity"):
-                getattr(self.rows, name)[:] = getattr(self.bodies, name)
+            rows.position[order] += self.shift if self.lattice is None else self.shift[self._of_bodies()]
         if self.driven is not None:
-            rows, driven = self.driven
-            self.rows.position[rows], self.rows.quaternion[rows] = driven.end_position, driven.end_quaternion
+            at, driven = self.driven
+            rows.position[at], rows.quaternion[at] = driven.end_position, driven.end_quaternion
+            rows.velocity[at] = self.bodies.velocity[at]
         if self.lattice is not None:
             if rules.midpoint:
-                self.rows.winding[:] = self.winding
-            self._wrap(self.rows, self.rows.winding, self.end_lattice)
+                rows.winding[:] = self.winding
+            self._wrap(rows, rows.winding, self.end_lattice)
         self._remember()
         violation = self.joints.report(self.rows, rules.step) if self.joints is not None else 0.0
         self.taken = True

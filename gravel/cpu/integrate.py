@@ -114,8 +114,9 @@ def make_commit(general):
 
     @njit(**INNER)
     @named("any" if general else "balls")
-    def commit_chunk(chunk, order, bodies, owner, rank, new, step, energies):
-        position, quaternion, velocity = bodies.position, bodies.quaternion, bodies.velocity
+    def commit_chunk(chunk, order, bodies, owner, rank, new, step, to, energies):
+        position, quaternion = bodies.position, bodies.quaternion
+        to_position, to_quaternion, velocity = to.position, to.quaternion, to.velocity
         inverse_mass, tag = bodies.inverse_mass, bodies.tag
         energy = 0.0
         for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
@@ -125,15 +126,17 @@ def make_commit(general):
             ix, iy, iz = inverse_mass[b, 1], inverse_mass[b, 2], inverse_mass[b, 3]
             x, y, z = float(new[i, 4]), float(new[i, 5]), float(new[i, 6])
             for k in range(3):
-                position[b, k] += step * new[i, k]
+                to_position[b, k] = position[b, k] + step * new[i, k]
+            for k in range(4):
+                to_quaternion[b, k] = quaternion[b, k]
             if not general or (ix == iy and iy == iz):
                 turning = (x * x + y * y + z * z) / ix
                 if turning > 0.0:
-                    turn(quaternion, b, step * new[i, 4], step * new[i, 5], step * new[i, 6])
+                    turn(to_quaternion, b, step * new[i, 4], step * new[i, 5], step * new[i, 6])
             else:
                 before = to_matrix(quaternion[b])
-                turn_freely(quaternion, b, ix, iy, iz, x, y, z, step)
-                after = to_matrix(quaternion[b])
+                turn_freely(to_quaternion, b, ix, iy, iz, x, y, z, step)
+                after = to_matrix(to_quaternion[b])
                 x, y, z = carry_momentum(before, after, ix, iy, iz, x, y, z)
                 bx, by, bz = rotate_back(after, x, y, z)
                 turning = bx * bx / ix + by * by / iy + bz * bz / iz
@@ -159,17 +162,18 @@ def inspect(order, bodies, owner, rank, velocity, step, bounds, faults):
 
 
 @Kernel
-def commit_balls(order, bodies, owner, rank, velocity, step, energies):
-    """The bodies that this process owns take the new velocities and advance with them; ``energies`` := kinetic energy of each chunk."""
+def commit_balls(order, bodies, owner, rank, velocity, step, to, energies):
+    """``to`` := the bodies that this process owns after they have advanced with the new velocities; ``energies`` := kinetic energy of each
+    chunk."""
     for chunk in prange(energies.size):
-        commit_ball_chunk(np.int64(chunk), order, bodies, owner, rank, velocity, step, energies)
+        commit_ball_chunk(np.int64(chunk), order, bodies, owner, rank, velocity, step, to, energies)
 
 
 @Kernel
-def commit_any(order, bodies, owner, rank, velocity, step, energies):
+def commit_any(order, bodies, owner, rank, velocity, step, to, energies):
     """The same for bodies of any shape."""
     for chunk in prange(energies.size):
-        commit_any_chunk(np.int64(chunk), order, bodies, owner, rank, velocity, step, energies)
+        commit_any_chunk(np.int64(chunk), order, bodies, owner, rank, velocity, step, to, energies)
 
 
 @njit(**INNER)

@@ -12,6 +12,7 @@ from mpi4py import MPI
 
 LETTER, REPLY, ITERATE, PUBLISH = range(1, 5)  # tags: what a message is about
 NOTHING = np.empty(0, np.uint8)
+FEW = 64  # processes, that can all tell each other two numbers
 
 
 class Post:
@@ -20,6 +21,7 @@ class Post:
         self.messages, self.bytes, self.waited = 0, 0, 0.0
         self.neighbours = [r for r in range(comm.size) if r != comm.rank]  # who always write to each other
         self.all_near = True  # whether all are neighbours of all
+        self._pairs = np.empty((comm.size, 2))
         self._in, self._out = np.empty(32), np.empty(32)  # numbers of a sum or maximum
 
     # --- letters of any size
@@ -58,6 +60,16 @@ class Post:
     def largest(self, *numbers):
         """What is not a number counts as infinite: maxima of such would differ from process to process."""
         return self._reduce([math.inf if math.isnan(number) else number for number in numbers], MPI.MAX)
+
+    def both(self, total, largest):
+        """In one message where there are few processes: it is needed in every iteration."""
+        if self.size > FEW:
+            return self.total(total)[0], self.largest(largest)[0]
+        started = time.perf_counter()
+        self._in[:2] = total, math.inf if math.isnan(largest) else largest
+        self.comm.Allgather(self._in[:2], self._pairs)
+        self.waited += time.perf_counter() - started
+        return math.fsum(self._pairs[:, 0]), float(self._pairs[:, 1].max())
 
     def _reduce(self, numbers, operation):
         started, n = time.perf_counter(), len(numbers)

@@ -27,6 +27,9 @@ class SharedBodies:
     def largest(self, *numbers):
         return self.post.largest(*numbers)
 
+    def both(self, total, largest):
+        return self.post.both(total, largest)
+
     # --- before the iterations
     def meet(self, engine, halo):
         """Find the groups of this step, and lay the lines to their members."""

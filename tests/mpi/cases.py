@@ -109,7 +109,7 @@ def gas(steps, bodies=300, speed=20.0):
 
 @case
 def short_gas():
-    return gas(150)
+    return gas(100)
 
 
 @case
@@ -366,7 +366,7 @@ def ffd():
     scene.set_force(5, (3.0, 0, 1.0), (0, 0, 0.01))
     sim = gv.Simulation(scene, 1 / 500, solver=gv.FFD(), domain=domain_for(SIZE))
     hashes = []
-    for step in range(120):
+    for step in range(80):
         report = sim.step()
         if step % 20 == 19:
             hashes.append(sim.state_hash())

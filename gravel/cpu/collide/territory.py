@@ -60,10 +60,16 @@ def owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k):
 def keep_own_in_tile(tile, capacity, row, owner, reach, partition, lattice, pairs):
     place, k = np.empty(3), np.zeros(3, np.int64)
     first, kept = tile * capacity, 0
+    pair_a, pair_b, rank = pairs.a, pairs.b, partition.rank
     for p in range(first, first + pairs.count[tile]):
-        a, b = pairs.a[p], pairs.b[p]
-        if owner_of_pair(a, b, reach, owner[row[a]], owner[row[b]], partition, lattice, place, k) == partition.rank:
-            pairs.a[first + kept], pairs.b[first + kept] = a, b
+        a, b = pair_a[p], pair_b[p]
+        owner_a, owner_b = owner[row[a]], owner[row[b]]
+        if owner_a == owner_b or owner_b == EVERYWHERE:  # most are
+            mine = owner_a == rank
+        else:
+            mine = owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k) == rank
+        if mine:
+            pair_a[first + kept], pair_b[first + kept] = a, b
             kept += 1
     pairs.count[tile] = kept
 

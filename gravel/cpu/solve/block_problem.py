@@ -119,7 +119,7 @@ class BlockProblem(ConeVectors):
                 uphill, change = self.joints.sweep_on(velocity, momentum[BETA])
                 momentum[UPHILL], momentum[CHANGE] = momentum[UPHILL] + uphill, max(momentum[CHANGE], change)
             self.share.publish(velocity)
-            (momentum[UPHILL],), (momentum[CHANGE],) = self.share.total(momentum[UPHILL]), self.share.largest(momentum[CHANGE])
+            momentum[UPHILL], momentum[CHANGE] = self.share.both(momentum[UPHILL], momentum[CHANGE])
             if momentum[CHANGE] <= enough:
                 break
         return done
