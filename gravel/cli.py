@@ -10,7 +10,7 @@ import click
 import gravel
 from gravel import scenes
 from gravel.mpi.launch import domain_from, run_again, without_option
-from gravel.processes import launched
+from gravel.processes import launched, wait_for_the_first
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
 
@@ -24,6 +24,7 @@ class Commands(click.Group):
         except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
             raise
         except (ValueError, TypeError, OSError, RuntimeError) as error:
+            wait_for_the_first()
             raise click.ClickException(str(error)) from None
 
     def resolve_command(self, context, arguments):
@@ -326,11 +327,11 @@ def info():
     click.echo(f"gravel {gravel.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     click.echo(f"numpy {numpy.__version__}, scipy {scipy.__version__}, numba {version('numba')}, h5py {h5py.__version__}")
     click.echo(f"device cpu: {processor()}, {largest_thread_count()} threads, threading layer {threading_layer()}")
-    for module in ("pyvista", "matplotlib"):
+    for module, extra in (("pyvista", "view"), ("matplotlib", "view"), ("mpi4py", "mpi")):
         try:
             click.echo(f"{module} {__import__(module).__version__}")
         except ImportError:
-            click.echo(f'{module} not installed (pip install "gravel[view]")')
+            click.echo(f'{module} not installed (pip install "gravel[{extra}]")')
 
 
 def processor():

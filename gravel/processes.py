@@ -4,6 +4,8 @@ The step asks in these places, and nowhere else knows how many there are. One pr
 """
 
 import os
+import sys
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from gravel.engine import Engine, Lattice, Problem
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")  # how launchers say how many
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK")  # and which of them this is
 
 
 class Traffic(NamedTuple):
@@ -164,8 +167,10 @@ class OneProcess:
 
 
 def launched() -> bool:
-    """Whether this process was started as one of several, by mpiexec or the like."""
-    return any(os.environ.get(name, "1").isdigit() and int(os.environ.get(name, "1")) > 1 for name in LAUNCHERS)
+    """Whether this process was started as one of several, by mpiexec or the like, or as ``python -m mpi4py``."""
+    return "mpi4py.MPI" in sys.modules or any(
+        os.environ.get(name, "1").isdigit() and int(os.environ.get(name, "1")) > 1 for name in LAUNCHERS
+    )
 
 
 def make_processes(domain: Any) -> Processes:
@@ -180,6 +185,13 @@ def make_processes(domain: Any) -> Processes:
             f'several processes need mpi4py and an MPI ({error}): pip install "gravel[mpi]", or mpi4py with the MPI of your cluster'
         ) from error
     return many_processes(domain)
+
+
+def wait_for_the_first() -> None:
+    """Of several processes that have met with an error, give the first one time to say so and to end the job: mostly all have the same."""
+    rank = next((os.environ[name] for name in RANKS if name in os.environ), "0")
+    if launched() and rank != "0":
+        time.sleep(2.0)
 
 
 def number_new(number: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ Letters are raw bytes: two counts, then records of whole bodies and of updates, 
 """
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,6 @@ def _record(fields, real):
 
 NONE = np.empty(0, np.int64)
 JOINT_RANK = 0  # the process that owns all bodies with joints, and solves these
-AMPLE = 0.01  # of the largest reach: what a periodic cell may change until the middle of a step
 
 
 class Halo:
@@ -49,107 +49,94 @@ class Halo:
         self.leaving = np.setdiff1d(self.leaving, ids)
 
     def renew(self, engine):
+        """Before a step: bodies to their owners, copies to those whom they reach."""
         real = engine.field("velocity").dtype
-        whole = _record(FIELDS, real)
-        update = _record([f for f in FIELDS if f.sync == "step" or f.name == "id"], real)
+        layouts = _record(FIELDS, real), _record([f for f in FIELDS if f.sync == "step" or f.name == "id"], real)
         engine.remove(self.leaving)
-        ids, owner, boxes, rank, records = self._look_around(engine, whole)
-        letters, staying = {}, {}
-        for other in np.unique(rank).tolist():
-            some = boxes[rank == other]
-            if other == self.rank:
-                staying = some
-                continue
-            known = np.isin(ids[some], self.held_by.get(other, NONE), assume_unique=True)
-            letters[other] = _letter(records[some[~known]], records[some[known]], update)
+        own = self._look_around(engine, layouts[0])
+        letters = {}
+        for other in np.unique(own.rank).tolist():
+            if other != self.rank:
+                some = own.place[own.rank == other]
+                known = np.isin(own.records["id"][some], self.held_by.get(other, NONE), assume_unique=True)
+                letters[other] = _letter(own.records[some[~known]], own.records[some[known]], layouts[1])
         came = self.post.exchange(letters)
-        self._take_in(engine, came, whole, update, ids, owner, boxes, rank, staying)
+        opened = [_opened(came[other], *layouts) for other in sorted(came)]
+        self._take_in(engine, own, [np.concatenate(records) for records in zip(*opened)])
 
-    def _look_around(self, engine, whole):
-        """Own bodies that reach beyond this part: their ids, who owns each from now on, whom each reaches (pairs of place in the list and
-        rank), and their records."""
+    def _look_around(self, engine, layout):
+        """Own bodies that reach beyond this part, in the order of their ids."""
         rows, reach = engine.border()
         ids = engine.ids()
         if self.joined and self.rank == JOINT_RANK:
-            more = np.flatnonzero(np.isin(ids, list(self.joined)) & ~np.isin(np.arange(len(ids)), rows))
+            more = np.setdiff1d(np.flatnonzero(np.isin(ids, list(self.joined))), rows)
             rows, reach = np.concatenate([rows, more]), np.concatenate([reach, np.zeros(len(more))])
         order = np.argsort(ids[rows])
-        rows, reach = rows[order].copy(), reach[order].copy()
-        records = np.empty(len(rows), whole)
+        records = np.empty(len(rows), layout)
         for field in FIELDS:
-            records[field.name] = engine.field(field.name)[rows]
-        records["reach"] = reach
-        owner = self._owners(records)
-        records["rank"] = owner
-        boxes, rank = self._reached(records)
-        return records["id"], owner, boxes, rank, records
+            records[field.name] = engine.field(field.name)[rows[order]]
+        records["reach"] = reach[order]
+        records["rank"] = self._owners(records)
+        return Outlook(records, *self._reached(records))
 
     def _owners(self, records):
         place = records["position"]
         owner = owners(self.partition, place if self.lattice is None else folded(place, self.lattice))
         if self.joined:
             owner[np.isin(records["id"], list(self.joined))] = JOINT_RANK
-        return owner.astype(np.int32)
+        return owner
 
     def _reached(self, records):
-        """(place, rank) of the processes that must know these bodies, by rank and place: those that they reach, and their owners."""
+        """(place, rank) of the processes that must know these bodies, by rank and place: those that they reach, and their owners. It
+        follows from each body alone: whoever asks finds the same."""
         place, reach, shifts = records["position"], records["reach"][:, None], np.zeros((1, 3))
         if self.lattice is not None:
-            place, reach, shifts = folded(place, self.lattice), reach + AMPLE * reach.max(initial=0.0), shifts_of(self.lattice)
+            place, shifts = folded(place, self.lattice), shifts_of(self.lattice)
         found = [reached(self.partition, place + shift - reach, place + shift + reach) for shift in shifts]
         found.append((np.arange(len(records)), records["rank"].astype(np.int64)))
         pairs = np.unique(np.concatenate([rank << 40 | box for box, rank in found]))
         return pairs & (1 << 40) - 1, pairs >> 40
 
-    def _take_in(self, engine, came, whole, update, ids, owner, boxes, rank, staying):
-        new, updates = [], []
-        for other in sorted(came):
-            bodies, changes = _opened(came[other], whole, update)
-            new.append(bodies)
-            updates.append(changes)
-        new, updates = np.concatenate(new) if new else np.empty(0, whole), np.concatenate(updates) if updates else np.empty(0, update)
-        lost = updates["id"][~np.isin(updates["id"], engine.ids())]
+    def _take_in(self, engine, own, came):
+        """``came``: records of whole bodies, and of updates."""
+        updates = came[1]["id"]
+        lost = updates[engine.pick("id", updates) < 0]
         if len(lost):
             raise SimulationError(f"process {self.rank} was told of body {lost[0]}, which it does not know")
-        given = ids[owner != self.rank]  # bodies that go to others; some stay as copies
-        if len(given):
-            engine.put({"id": given, "rank": owner[owner != self.rank]})
-        for records in (new, updates):
-            if len(records):
-                engine.put({name: records[name] for name in records.dtype.names if name != "reach"})
-        self._note_holders(ids, owner, boxes, rank, new, updates)
-        self._note_copies(engine, ids, owner, staying, new, updates)
-        self.near_border = np.unique(np.concatenate([ids, new["id"], updates["id"], self.leaving]))
+        given = own.records[own.records["rank"] != self.rank]  # they go to others; some stay as copies
+        engine.put({"id": given["id"], "rank": given["rank"]})
+        for records in came:
+            engine.put({name: records[name] for name in records.dtype.names if name != "reach"})
+        self._note_holders(own, came)
+        self._note_copies(engine, own, given, came)
+        self.near_border = np.unique(np.concatenate([own.records["id"], *(records["id"] for records in came), self.leaving]))
 
-    def _note_holders(self, ids, owner, boxes, rank, new, updates):
+    def _note_holders(self, own, came):
         """Who has copies of own bodies: of those that stay, and of those that have just come."""
         held = {}
-        mine = owner[boxes] == self.rank
-        for other in np.unique(rank[mine]).tolist():
-            held[other] = [ids[boxes[mine & (rank == other)]]]
-        for records in (new, updates):
-            records = records[records["rank"] == self.rank]
-            if len(records):
-                boxes, rank = self._reached(records)
-                for other in np.unique(rank).tolist():
-                    held.setdefault(other, []).append(records["id"][boxes[rank == other]])
-        held.pop(self.rank, None)
+        for records, place, rank in (own, *((records, *self._reached(records)) for records in came)):
+            mine = (records["rank"][place] == self.rank) & (rank != self.rank)
+            for other in np.unique(rank[mine]).tolist():
+                held.setdefault(other, []).append(records["id"][place[mine & (rank == other)]])
         self.held_by = {other: np.sort(np.concatenate(lists)) for other, lists in held.items()}
 
-    def _note_copies(self, engine, ids, owner, staying, new, updates):
-        before = np.concatenate([NONE, *self.copies_of.values(), ids[owner != self.rank]])
-        staying = staying[owner[staying] != self.rank] if len(staying) else NONE
-        now = [(ids[staying], owner[staying])] if len(staying) else []
-        now += [(records["id"], records["rank"]) for records in (new, updates)]
-        held = np.concatenate([some for some, _ in now]) if now else NONE
-        of = np.concatenate([rank for _, rank in now]) if now else NONE
-        copies = of != self.rank
-        held, of = held[copies], of[copies]
-        self.copies_of = {int(other): np.sort(held[of == other]) for other in np.unique(of)}
-        came_home = np.concatenate([records["id"][records["rank"] == self.rank] for records in (new, updates)])
-        self.leaving = np.setdiff1d(before, np.concatenate([held, came_home]))
-        if len(self.leaving):
-            engine.put({"id": self.leaving, "rank": LEAVING - engine.pick("rank", self.leaving)})
+    def _note_copies(self, engine, own, given, came):
+        """Copies are what others told of, and what was given away and still reaches here; others are not needed any more."""
+        before = np.concatenate([NONE, *self.copies_of.values(), given["id"]])
+        here = own.records[own.place[own.rank == self.rank]]
+        ids, owner = (np.concatenate([records[name] for records in (here, *came)]) for name in ("id", "rank"))
+        copies = owner != self.rank
+        self.copies_of = {int(other): np.sort(ids[owner == other]) for other in np.unique(owner[copies])}
+        self.leaving = np.setdiff1d(before, ids)
+        engine.put({"id": self.leaving, "rank": LEAVING - engine.pick("rank", self.leaving)})
+
+
+class Outlook(NamedTuple):
+    """Bodies that reach beyond the part of their process."""
+
+    records: np.ndarray  # the bodies, with their owners from now on
+    place: np.ndarray  # (k,) among the records, and ...
+    rank: np.ndarray  # (k,) ... a process that must know that body
 
 
 def folded(place, lattice):
