@@ -398,9 +398,9 @@ class Engine(Protocol):
 
     def restore(self, memory: Mapping[str, np.ndarray]) -> None: ...
 
-    def warm_up(self, tell: Callable[[str], None], joints: bool) -> Callable[[], None]:
-        """Prepare what the first step needs; ``joints``: whether there will be some. ``tell`` is told in words what takes a while,
-        until the function that is returned is called."""
+    def warm_up(self, tell: Callable[[str], None], joints: bool, several: bool = False) -> Callable[[], None]:
+        """Prepare what the first step needs; ``joints``: whether there will be some; ``several``: other processes need the same. ``tell``
+        is told in words what takes a while, until the function that is returned is called."""
 
     def cast_rays(self, origins: np.ndarray, directions: np.ndarray, reach: float) -> tuple[np.ndarray, ...]:
         """What rays hit first, the columns of ``queries.RayHits``; directions have length one."""

@@ -242,7 +242,7 @@ class Simulation:
 
     def _warm_up(self):
         self._renew_rules()
-        return self.engine.warm_up(lambda words: self.tell(words), len(self.mechanism) > 0)
+        return self.engine.warm_up(lambda words: self.tell(words), self._solves_joints, self.processes.size > 1)
 
     def _take_step(self):
         lap = _Lap()

@@ -28,7 +28,7 @@ from gravel.bench.cost_model import Load, Network, amid, fitted, resized, second
 from gravel.bench.settled import Tile, settled_tile, tiled_scene
 from gravel.engine import available_cores, largest_thread_count
 from gravel.materials import Material
-from gravel.mpi.domain import Grid
+from gravel.mpi.domain import Bisection, Domain, Grid
 from gravel.mpi.launch import job_of
 from gravel.scene import Scene
 from gravel.scenes.gas import RADIUS, SPEED
@@ -36,6 +36,7 @@ from gravel.scenes.setup import box_walls
 from gravel.shapes import Plane, Sphere
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
+from gravel.state import MOVABLE
 
 THREADS = 1  # of each process, where nobody says how many
 STEPS = 50
@@ -73,7 +74,7 @@ QUICK = Sizes((16, 16, 4), (6,), (200, 300), ((1, 1),), (2, 1), ((1, 1, 1), (2, 
 class Case(NamedTuple):
     """A run to be measured."""
 
-    kind: str  # "gas" or "pile"
+    kind: str  # "gas", "pile", or "heap": a pile on one side, grains that fall freely on the other
     block: tuple[int, ...]  # spheres along x, y and z, or tiles along x and y
     grid: tuple[int, int, int]  # processes
     solver: str
@@ -81,6 +82,7 @@ class Case(NamedTuple):
     steps: int
     warm_up: int
     twins: int = 1  # processes that each run all of it, side by side, and know nothing of each other
+    balance: float | None = None  # at which a heap is cut anew
 
     @property
     def ranks(self) -> int:
@@ -97,14 +99,18 @@ class Measured(NamedTuple):
     spheres: int
     load: Load  # of a process: of that with the most bodies, and the mean of what else they do
     copies: float
+    balance: float  # work of the busiest process over the mean
 
 
 # --- the work of each process of a job
 def measure(case: Case, tile: Tile | None) -> Measured:
     """Run a case; all processes of the job call it."""
     scene, high = gas(case.block) if case.kind == "gas" else pile(case.block, tile)
-    settings = {"iterations": SWEEPS, "tolerance": 0.0} if case.kind == "pile" else {}
-    domain = Grid(*case.grid, low=-high, high=high) if case.ranks > 1 else None
+    settings = {} if case.kind == "gas" else {"iterations": SWEEPS, "tolerance": 0.0}
+    domain: Domain | None = Grid(*case.grid, low=-high, high=high) if case.ranks > 1 else None
+    if case.kind == "heap":
+        shrink_one_side(scene)
+        domain = Bisection(balance=case.balance, every=5)
     simulation = Simulation(scene, 1 / 500, SOLVERS[case.solver](**settings), threads=case.threads, domain=domain)
     for _ in range(case.warm_up):
         simulation.step()
@@ -128,7 +134,9 @@ def measure(case: Case, tile: Tile | None) -> Measured:
         bytes=mean(r.traffic.bytes for r in reports) / processes.size,
         iterations=mean(r.iterations for r in reports),
     )
-    return Measured(seconds, spheres_of(case, tile), load, mean(r.traffic.copies for r in reports))
+    return Measured(
+        seconds, spheres_of(case, tile), load, mean(r.traffic.copies for r in reports), mean(r.traffic.balance for r in reports)
+    )
 
 
 def gas(block):
@@ -158,6 +166,12 @@ def places_apart(number, low, rng):
 def pile(block, tile):
     """(scene, upper corner of its box); the height does not matter, since it is not cut."""
     return tiled_scene(tile, *block), 0.5 * tile.side * np.array([*block, 1.0])
+
+
+def shrink_one_side(scene):
+    """Grains at x > 0 become so small that they touch nothing and fall."""
+    some = (scene.bodies.position[:, 0] > 0) & (scene.bodies.status == MOVABLE)
+    scene.bodies.extent[some] *= 0.3
 
 
 def spheres_of(case, tile):
@@ -199,7 +213,7 @@ class Jobs:
         if done.returncode:
             raise RuntimeError(f"the job of {processes} processes failed with code {done.returncode}:\n{done.stderr[-2000:]}")
         found = json.loads((self.folder / "found.json").read_text())
-        runs = [(case, Measured(s, n, Load(*load), copies)) for case, (s, n, load, copies) in zip(cases, found)]
+        runs = [(case, Measured(s, n, Load(*load), *rest)) for case, (s, n, load, *rest) in zip(cases, found)]
         self.runs += runs
         return runs
 
@@ -216,6 +230,7 @@ def run(quick, threads, steps=None, latency=None, bandwidth=None):
         jobs = Jobs(folder, settled_tile(*sizes.tile))
         yield from strong(jobs, sizes, threads, steps)
         yield from weak(jobs, sizes, threads, steps)
+        yield balance(jobs, sizes, steps)
         check = yield from threads_or_processes(jobs, sizes, steps)
     yield from model(jobs.runs, check, Network(1e-6 * latency, 1e9 * bandwidth))
 
@@ -261,6 +276,22 @@ def weak(jobs, sizes, threads, steps):
     for spheres, table in PAPER_WEAK.items():
         for grid, seconds in table.items():
             yield {"paper 004, Tables 3 and 4, gas, spheres a core": spheres, "grid": grid, "ms a step": seconds}  # of 1 000 steps
+
+
+def balance(jobs, sizes, steps):
+    """A heap on one side of its box, on 2 processes with as many grains each: as they are cut at first, and cut anew by what they cost."""
+    case = Case("heap", sizes.both, (2, 1, 1), METHODS[0], 1, steps_of("pile", steps), sizes.warm_up["pile"])
+    (_, before), (_, after) = jobs.run([case, case._replace(balance=0.1)])
+    del jobs.runs[-2:]  # what they cost is no matter of the model
+    return {
+        "one-sided heap, spheres": before.spheres,
+        "steps": case.steps,
+        "as many grains each, ms a step": 1e3 * before.seconds,
+        "balance": before.balance,
+        "cut anew, ms a step": 1e3 * after.seconds,
+        "then": after.balance,
+        "gain": before.seconds / after.seconds,
+    }
 
 
 def threads_or_processes(jobs, sizes, steps):

@@ -43,13 +43,12 @@ ANSWERS = {
     "list_jobs": 0,
     "gather_contacts": 0,
     "summarise": (1, 0.0),
-    "bounce": 0,
+    "bounce": (0, 0),
     "plan_blocks": lambda *arguments: _one_block(*arguments),
     "sweep": lambda *arguments: arguments[-1],
     "joint_residual": (0.0, 0.0),
     "look": 0.0,
-    "commit_balls": -1,
-    "commit_any": -1,
+    "inspect": -1,
 }
 
 
@@ -102,6 +101,13 @@ class Ahead(NamedTuple):
     def ready(self):
         at_work = self.child.poll() is None if self._is_ours() else _is_alive(self.claim)
         return self.done.exists() or not at_work
+
+    def wait(self):
+        """Until the forms without threads are ready, whoever compiles them: several processes at the same would only be in each other's
+        way."""
+        done = self.tables.with_suffix(".compiled")
+        while not done.exists() and (self.child.poll() is None if self._is_ours() else _is_alive(self.claim)):
+            time.sleep(0.05)
 
     def wait_for_tables(self):
         """It pays to wait for our own child: it has begun with them."""
@@ -257,7 +263,7 @@ def _dry_step(features, threaded):
     block_problem.kernel = lambda job, balls, wide, rolling, _: Recorder(job, make(job, balls, wide, rolling, threaded), calls)
     try:
         simulation = _tiny(features)
-        simulation.engine.warm_up = lambda tell, joints: lambda: None
+        simulation.engine.warm_up = lambda *_: lambda: None
         simulation.step()
     finally:
         for module, values in kept:
@@ -290,4 +296,4 @@ def _tiny(features):
     if joints == "joints":
         scene.add_joint(Revolute(None, body, (0, 0, 0), (0, 1, 0)))
     solver = GaussSeidel(iterations=1)
-    return Simulation(scene, dt=1e-3, solver=solver, precision=precision, broad_phase=phase, integrator=integrator)
+    return Simulation(scene, dt=1e-3, solver=solver, precision=precision, broad_phase=phase, integrator=integrator, domain=None)

@@ -661,7 +661,7 @@ class CpuEngine:
         impulses = memory["slept_impulse"].astype(real), memory["slept_torque"].astype(real)
         self.slept = sleepers.Slept(memory["slept_a"], memory["slept_b"], memory["slept_feature"], *impulses)
 
-    def warm_up(self, tell, joints):
+    def warm_up(self, tell, joints, several=False):
         from gravel.cpu import ahead
 
         self.detector.know(self.rows)
@@ -669,6 +669,9 @@ class CpuEngine:
         self.ahead = ahead.start(self, features)
         if self.ahead is not None:
             self.detector.wait_for_tables = self.ahead.wait_for_tables
+            if several:
+                tell("compiling, for this and later runs")
+                self.ahead.wait()
         return ahead.watch(tell, features)
 
     def cast_rays(self, origins, directions, reach):

@@ -52,7 +52,9 @@ class ManyProcesses:
     def __init__(self, comm, domain):
         self.comm, self.domain = comm, domain
         self.rank, self.size = comm.rank, comm.size
-        self.neighbours_here = comm.Split_type(MPI.COMM_TYPE_SHARED).size  # processes on this machine
+        machine = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        self.neighbours_here = machine.size  # processes on this machine
+        machine.Free()
         self.post = Post(comm)
         self.halo, self.share = Halo(self.post), SharedBodies(self.post)
         self.bodies = 0  # how many there must be

@@ -70,7 +70,7 @@ def made_up_runs(n=6):
         load = Load(ranks, bodies, contacts * iterations, talks * shared * iterations, talks * messages, talks * bytes_, iterations)
         seconds = COSTS.body * load.bodies + COSTS.contact * load.contact_work + COSTS.shared * load.shared_work
         seconds += COSTS.message * load.messages + COSTS.byte * load.bytes
-        yield Case(kind, (1, 1, 1), grid, "gauss-seidel", 1, 1, 0, twins=3 - ranks), Measured(seconds, int(bodies * ranks), load, 0.0)
+        yield Case(kind, (1, 1, 1), grid, "gauss-seidel", 1, 1, 0, twins=3 - ranks), Measured(seconds, int(bodies * ranks), load, 0.0, 1.0)
 
 
 def test_the_model_is_checked_on_the_run_that_it_has_not_seen(monkeypatch):

@@ -72,7 +72,7 @@ def test_one_thread_and_several_run_different_forms_with_the_same_bits():
         places = np.stack(np.unravel_index(np.arange(2000), (20, 10, 10)), axis=1) * 0.021 + (0, 0, 0.011)
         scene.add_bodies(gv.Sphere(0.01), places + np.random.default_rng(0).uniform(-1e-4, 1e-4, (2000, 3)))
         sim = gv.Simulation(scene, 1e-3, gv.GaussSeidel(iterations=20), threads=n)
-        sim.engine.warm_up = lambda tell, joints: lambda: None  # kernels with threads are used at once
+        sim.engine.warm_up = lambda *_: lambda: None  # kernels with threads are used at once
         forms = set()
         for _ in range(30):
             sim.step()

@@ -117,6 +117,24 @@ def long_gas():
     return gas(2000)
 
 
+@case
+def fast_bodies():
+    """Balls that fly through space that is cut into thin slices: most cross several of them in a step, to where nobody expects them."""
+    rng = np.random.default_rng(9)
+    scene = gv.Scene(gravity=(0, 0, 0))
+    scene.ignore(0, 0)
+    places, velocities = rng.uniform(-0.5, 0.5, (200, 3)), rng.normal(size=(200, 3)) * (60.0, 1.0, 1.0)
+    scene.add_bodies(gv.Sphere(0.005), places, velocities=velocities)
+    size = (-0.5,) * 3, (0.5,) * 3
+    sim = gv.Simulation(scene, 1e-2, precision="double", domain=gv.Grid(SIZE, 1, 1, *size) if SIZE > 1 else "auto")
+    far = not sim.processes.post.all_near if SIZE > 1 else False
+    counts = {sim.step().bodies for _ in range(20)}
+    sim.velocities[:] *= -1
+    counts |= {sim.step().bodies for _ in range(20)}
+    x = sim.gather("positions")
+    return {} if x is None else {"counts": sorted(counts), "off": float(np.abs(x - places).max()), "far": bool(far)}
+
+
 def bed(n=600, seed=4, tight=False):
     """A bed of grains that falls together; ``tight``: they touch from the start."""
     rng = np.random.default_rng(seed)

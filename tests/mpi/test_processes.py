@@ -66,6 +66,11 @@ def test_a_gas_that_crosses_corners_loses_nobody(found, ranks):
     assert gas["impacts"] > 1000 and abs(gas["impacts"] / one["impacts"] - 1) < 0.1
 
 
+def test_bodies_that_cross_several_parts_in_a_step_arrive():
+    bodies = run_cases(5, ["fast_bodies"])["fast_bodies"]
+    assert bodies["far"] and bodies["counts"] == [200] and bodies["off"] < 1e-12  # there and back again
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [4, 8])
 def test_a_gas_for_long(ranks):

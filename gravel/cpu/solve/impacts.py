@@ -24,7 +24,7 @@ from gravel.state import MATERIAL
 
 RESTITUTION_COLUMN = 1  # of materials.PAIR_FIELDS
 ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
-TURNS = 1000  # of processes, where several act on a body; then likewise
+TURNS = 200  # of processes, where several act on a body; then likewise
 PAIR_ROUNDS = 100  # for the contacts of one pair to agree
 
 
