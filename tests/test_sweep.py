@@ -103,7 +103,7 @@ def balls(phase, threads):
     places = np.stack(np.unravel_index(np.arange(1600), (40, 40, 1)), axis=1) * 0.0205 + (0, 0, 0.0099)
     scene.add_bodies(gv.Sphere(0.01), places)
     sim = gv.Simulation(scene, 1e-3, gv.GaussSeidel(iterations=5), threads=threads, broad_phase=phase)
-    sim.engine.warm_up = lambda tell, joints: lambda: None  # kernels with threads are used at once
+    sim.engine.warm_up = lambda *_: lambda: None  # kernels with threads are used at once
     return sim
 
 def step(sim):
