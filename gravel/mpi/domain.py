@@ -165,7 +165,7 @@ def _extent(points):
 
 
 def _rings(n):
-    """(n, 2) centres of hexagons of width one, from the middle outwards."""
+    """(n, 2) centres of hexagons of width one, ring around ring, about the origin."""
     places, ring = [(0.0, 0.0)], 0
     corners = [(math.cos(math.pi / 3 * k), math.sin(math.pi / 3 * k)) for k in range(6)]
     while len(places) < n:
@@ -173,7 +173,7 @@ def _rings(n):
         for k, (x, y) in enumerate(corners):
             tx, ty = corners[(k + 2) % 6]
             places += [(ring * x + step * tx, ring * y + step * ty) for step in range(ring)]
-    return np.array(places[:n])
+    return np.array(places[:n]) - np.mean(places[:n], axis=0)
 
 
 # --- questions to a partition

@@ -48,6 +48,7 @@ def test_two_processes_find_what_one_finds(tile, tmp_path):
     assert jobs.runs == [(cases[0], piled), (cases[1], flying)]
 
 
+@pytest.mark.slow
 def test_twins_know_nothing_of_each_other(tile, tmp_path):
     case = Case("pile", (1, 1), (1, 1, 1), "gauss-seidel", 1, 1, 0, twins=2)
     ((_, twin),) = Jobs(tmp_path, tile).run([case])
