@@ -298,6 +298,7 @@ class Simulation:
         self._tell_of_cell()
         self._tell_of_surfaces()
         self.processes.renew(engine)
+        self.views.follow()
         lap("copies")
         driven = self._driven() if self.motions else None
         self._wake_disturbed(driven)

@@ -243,6 +243,9 @@ class Views:
         result[self.engine.ids()] = values
         return result
 
+    def follow(self) -> None:
+        """Bodies may have gone to other processes: of one process, none has."""
+
     @property
     def ids(self) -> np.ndarray:
         """Whose rows the arrays have."""
@@ -295,6 +298,8 @@ class LocalViews(Views):
             array.flags.writeable = False
         self._lent.clear()
         self._rows = None
+
+    follow = renew  # also before a step that is then refused: arrays lent before it are of other bodies
 
     def end(self, count: int) -> None:
         self.take_back()

@@ -17,9 +17,8 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
-from gravel.contacts import ContactTable
+from gravel.contacts import ContactTable, join_tables
 from gravel.io import sound
-from gravel.io.joined import join_tables
 from gravel.io.sealed import check_seal, contents, write_sealed
 from gravel.joints.rows import CARRIED
 from gravel.state import FIELDS, STATUS, can_move, empty_field

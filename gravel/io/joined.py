@@ -13,7 +13,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
-from gravel.contacts import ContactTable
+from gravel.contacts import join_tables
 from gravel.io.sound import all_rows, need
 
 LEGS, PARTS = "legs", "parts"
@@ -140,9 +140,3 @@ def joined_contacts(file, frame, read):
         with opened(file, name) as part:
             tables.append(read(part, number))
     return None if any(table is None for table in tables) else join_tables(tables)
-
-
-def join_tables(tables):
-    """One ``ContactTable`` of several, sorted by bodies."""
-    joined = ContactTable(*(np.concatenate([getattr(t, f) for t in tables]) for f in ContactTable.__dataclass_fields__))
-    return joined[np.lexsort((joined.body_b, joined.body_a))]

@@ -58,7 +58,7 @@ class ManyProcesses:
         self.post = Post(comm)
         self.halo, self.share = Halo(self.post), SharedBodies(self.post)
         self.bodies = 0  # how many there must be
-        self.spent, self.patience, self.cuts = [], 1, 0  # s of work in the steps since the last look; how long to wait; cuts made anew
+        self.spent, self.patience = [], 1  # s of work in the steps since the last look; how long to wait for the next
 
     # --- all of them together
     def gather(self, value):
@@ -228,7 +228,6 @@ class ManyProcesses:
         weights = np.full(len(rows), cost / max(len(rows), 1))
         pieces = self.comm.allgather((engine.field("position")[rows], weights))
         self._cut(engine, *(np.concatenate(column) for column in zip(*pieces)))
-        self.cuts += 1
 
 
 def _column(tag, column, n):

@@ -197,6 +197,7 @@ sys.path.insert(0, {here!r})
 import gravel as gv
 from cases import bed
 sim = gv.Simulation(bed(200), 1 / 500, domain=gv.Grid(2), bounds=((-1, -1, -1), (1, 1, 1.5)))
+sim.velocities[sim.masses < 1e9] += (40, 0, 0)  # some go over to the other process before the step that is refused
 sim.step()
 if sim.processes.rank == 1:
     sim.velocities[0] = (0, 0, 1e6)
@@ -204,6 +205,9 @@ try:
     sim.step()
 except gv.SimulationError as error:
     open(f"said{{sim.processes.rank}}.txt", "w").write(f"{{error}} {{sim.steps}}")
+assert len(sim.ids) == len(sim.positions)
+everything = sim.processes.all_of((sim.ids, sim.positions.copy(), sim.masses))
+assert sorted(sum((ids.tolist() for ids, _, _ in everything), [])) == list(range(205))  # each is one's, also after a refusal
 sim.velocities[:] = 0
 sim.step()
 if sim.processes.rank == 1:
