@@ -30,7 +30,7 @@ ALLOWED = {
     "interrupts": set(),
     "errors": set(),
     "team": set(),
-    "formulas": set(),
+    "formulas": {"formulas"},
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
     "cell": {"checks", "engine"},

@@ -4,43 +4,12 @@ import math
 
 from numba import njit
 
+from gravel.cpu.formulas import FORMS
 from gravel.cpu.threads import INNER
+from gravel.formulas import vectors
 
-
-@njit(**INNER)
-def cross(ax, ay, az, bx, by, bz):
-    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-
-
-@njit(**INNER)
-def to_matrix(q):
-    """Rotation matrix of a quaternion (w, x, y, z), row by row."""
-    w, x, y, z = q[0], q[1], q[2], q[3]
-    return (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-
-
-@njit(**INNER)
-def rotate(m, x, y, z):
-    """m v"""
-    return (
-        m[0][0] * x + m[0][1] * y + m[0][2] * z,
-        m[1][0] * x + m[1][1] * y + m[1][2] * z,
-        m[2][0] * x + m[2][1] * y + m[2][2] * z,
-    )
-
-
-@njit(**INNER)
-def rotate_back(m, x, y, z):
-    """m^T v"""
-    return (
-        m[0][0] * x + m[1][0] * y + m[2][0] * z,
-        m[0][1] * x + m[1][1] * y + m[2][1] * z,
-        m[0][2] * x + m[1][2] * y + m[2][2] * z,
-    )
+_vectors = FORMS.of(vectors)
+cross, rotate, rotate_back, to_matrix = _vectors.cross, _vectors.rotate, _vectors.rotate_back, _vectors.to_matrix
 
 
 @njit(**INNER)

@@ -1,0 +1,11 @@
+"""What formulas are annotated with beside ``float`` and ``int``: each engine says what these are on its device."""
+
+from typing import Any
+
+Matrix = Any  # a rotation, m[i][j]
+Vector = Any  # three numbers, d[i]
+Turn = Any  # a quaternion w x y z, q[i]
+Numbers = Any  # (n,) numbers
+Table = Any  # (n, columns) numbers
+Names = Any  # (n,) whole numbers
+Corners = Any  # (n, columns) whole numbers
