@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gravel.problem import ConeProblem, MatrixConeProblem
     from gravel.shapes.geometry import Geometry
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "warp:cpu", "cuda")  # and "cuda:1" and so on
 BROAD_PHASES = ("auto", "grid", "bvh", "sap", "brute")
 ELLIPSOID_METHODS = ("direct", "method-1", "method-2")
 GROUPS = 32  # collision groups of a scene, one bit each
@@ -427,13 +427,27 @@ class Engine(Protocol):
 
 def make_engine(device: str = "cpu", precision: str = "single", broad_phase: str = "auto", threads: int | None = None) -> Engine:
     """The engine for a device; its settings are checked here."""
-    checks.choice("device", device, DEVICES)
+    if not str(device).startswith("cuda:"):
+        checks.choice("device", device, DEVICES)
     checks.choice("precision", precision, ("single", "double"))
     checks.choice("broad_phase", broad_phase, BROAD_PHASES)
     threads = checked_threads(threads)
+    if device != "cpu":
+        return _make_gpu_engine(device, precision, broad_phase)
     from gravel.cpu.engine import CpuEngine
 
     return CpuEngine(np.float32 if precision == "single" else np.float64, broad_phase, threads)
+
+
+def _make_gpu_engine(device: str, precision: str, broad_phase: str) -> Engine:
+    try:
+        from gravel.gpu.engine import GpuEngine, check_settings
+    except ModuleNotFoundError as error:
+        if error.name != "warp":
+            raise
+        raise ModuleNotFoundError(f"device {device!r} needs Warp: pip install 'gravel[gpu]'", name="warp") from error
+    check_settings(device, precision, broad_phase)
+    return GpuEngine(device, broad_phase)
 
 
 def make_problem(problem: ConeProblem, coulomb: bool) -> Problem:

@@ -1,5 +1,7 @@
 """Nesterov's momentum over the sweeps of a solver: x_next = G(x + beta (x - x_before))."""
 
+from __future__ import annotations
+
 import math
 
 WILD = 5.0  # times the change of the first sweep: then sweeps over hubs swing up
@@ -7,7 +9,7 @@ NEVER = 1e30  # the same where they cannot; no infinity, of which compiled code 
 TAMED = 0.25  # of its momentum is left to them
 
 
-def pace(age, uphill, cap, change, first, share, wild):
+def pace(age: float, uphill: float, cap: float, change: float, first: float, share: float, wild: float):
     """(the new age, beta, first, share) of the next sweep: beta grows from zero towards a ``share`` of ``cap`` with Nesterov's sequence.
     ``age`` and ``share`` are 1 at the start, ``change`` and ``first`` 0.
 
@@ -17,14 +19,15 @@ def pace(age, uphill, cap, change, first, share, wild):
     ``change`` is more than ``wild`` times the ``first`` one's, and does not go so far from then on."""
     first = change if first == 0.0 else first
     if change > wild * first:
-        age, share = 1.0, TAMED * share
+        age = 1.0
+        share = TAMED * share
     if uphill > 0.0:
         age = 1.0
     older = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * age * age))
     return older, min((age - 1.0) / older, share * cap), first, share
 
 
-def share_of_cap(coulomb, friction):
+def share_of_cap(coulomb: bool, friction: float):
     """How much momentum a problem bears: Coulomb's law is no minimum of anything, and from friction of about one half on a sweep that
     looks too far ahead makes contacts slip and stick in turn."""
     return min(1.0, 0.5 / max(friction, 0.5)) if coulomb else 1.0

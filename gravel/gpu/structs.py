@@ -4,6 +4,20 @@ import warp as wp
 
 
 @wp.struct
+class Bodies:
+    """The fields of the bodies where the step looks, see ``gravel.state``."""
+
+    id: wp.array(dtype=wp.int64)
+    position: wp.array2d(dtype=wp.float64)
+    quaternion: wp.array2d(dtype=wp.float64)
+    velocity: wp.array2d(dtype=wp.float32)
+    inverse_mass: wp.array2d(dtype=wp.float64)
+    extent: wp.array2d(dtype=wp.float64)
+    tag: wp.array2d(dtype=wp.int32)
+    geometry: wp.array(dtype=wp.int32)
+
+
+@wp.struct
 class Arranged:
     """Bodies as detection and the solver see them; see ``gravel.cpu.collide.bounds.Arranged``. Here they keep the order of the rows."""
 
@@ -43,3 +57,60 @@ class Contacts:
 class Margin:
     absolute: float
     share: float
+
+
+@wp.struct
+class Cells:
+    """The cells of the grid."""
+
+    width: float  # m
+    biggest: float  # m, the largest reach of a body in them
+    wrap_x: int  # cells along each axis less one: the mask that wraps them around
+    wrap_y: int
+    wrap_z: int
+    bits_x: int
+    bits_y: int
+    total: int
+
+
+@wp.struct
+class Rows:
+    """The contacts of a cone problem, in the order in which they are solved; see ``gravel.cpu.solve.blocks``."""
+
+    a: wp.array(dtype=wp.int32)  # velocity rows
+    b: wp.array(dtype=wp.int32)
+    normal: wp.array(dtype=wp.vec3)
+    bias: wp.array(dtype=wp.vec3)  # m/s
+    friction: wp.array(dtype=wp.vec2)  # coefficient, cohesive impulse
+    mass: wp.array(dtype=wp.vec2)  # inverse masses
+    balls: wp.array(dtype=wp.vec4)  # arms along the normal, inverse inertias; empty where a body is no ball
+    arm_a: wp.array(dtype=wp.vec3)  # or, for any other body: arms ...
+    arm_b: wp.array(dtype=wp.vec3)
+    response: wp.array(dtype=wp.vec4)  # ... and responses: normal, tangential, mean, twist
+    rolling: wp.array(dtype=wp.vec2)  # arms of rolling and spinning friction, m; empty where there is none
+
+
+@wp.struct
+class Unknowns:
+    """What the kernels change."""
+
+    impulse: wp.array(dtype=wp.vec3)  # p on b, N s
+    torque: wp.array(dtype=wp.vec3)  # rolling and spinning, N m s; empty where there is none
+    velocity: wp.array2d(dtype=float)  # (bodies + 1, 8)
+    last_impulse: wp.array(dtype=wp.vec3)  # of the sweep before, for momentum
+    last_torque: wp.array(dtype=wp.vec3)
+    last_velocity: wp.array2d(dtype=float)
+    inertia: wp.array2d(dtype=float)  # (bodies + 1, 8) inverse inertia xx xy xz yy yz zz, world frame; empty where all are balls
+
+
+@wp.struct
+class Memory:
+    """Contacts of the last step, see ``gravel.cpu.solve.match.Memory``."""
+
+    a: wp.array(dtype=wp.int64)
+    b: wp.array(dtype=wp.int64)
+    feature: wp.array(dtype=wp.int32)
+    impulse: wp.array2d(dtype=float)
+    torque: wp.array2d(dtype=float)
+    first: wp.array(dtype=wp.int32)
+    number: wp.array(dtype=wp.int32)

@@ -1,0 +1,90 @@
+"""Bounds: how far each body may reach in this step, and what detection and the solver want to know of it.
+
+As ``gravel.cpu.collide.bounds``, body by body; here the bodies keep the order of the rows.
+"""
+
+import warp as wp
+
+from gravel.cpu.collide.bounds import BALL, HASTE, MOVES, OTHER
+from gravel.formulas import vectors
+from gravel.gpu.formulas import FORMS, to_matrix
+from gravel.gpu.structs import Arranged, Bodies, Margin
+from gravel.shapes import PLANE, SPHERE
+from gravel.state import MOVABLE, SHAPE, STATUS
+
+wp.set_module_options({"enable_backward": False, "max_unroll": 0})
+rotate = FORMS.of(vectors).rotate
+
+
+@wp.func
+def turn_of(quaternion: wp.array2d(dtype=wp.float64), i: int):
+    return wp.vec4(float(quaternion[i, 0]), float(quaternion[i, 1]), float(quaternion[i, 2]), float(quaternion[i, 3]))
+
+
+@wp.func
+def slack_of(i: int, bodies: Bodies, margin: Margin, step: float):
+    """Margin share and travel of one body, m."""
+    radius, v = float(bodies.extent[i, 3]), bodies.velocity
+    slack = 0.5 * margin.absolute
+    if bodies.tag[i, STATUS] == MOVABLE:
+        slack += margin.share * radius
+    speed = wp.sqrt(v[i, 0] * v[i, 0] + v[i, 1] * v[i, 1] + v[i, 2] * v[i, 2])
+    if wp.isfinite(radius) and bodies.tag[i, SHAPE] != SPHERE:  # a corner may travel with the turning
+        speed += wp.sqrt(v[i, 4] * v[i, 4] + v[i, 5] * v[i, 5] + v[i, 6] * v[i, 6]) * radius
+    return slack + step * HASTE * speed
+
+
+@wp.func
+def is_ball(i: int, bodies: Bodies):
+    mass = bodies.inverse_mass
+    return bodies.tag[i, SHAPE] == SPHERE and mass[i, 1] == mass[i, 2] and mass[i, 2] == mass[i, 3]
+
+
+@wp.kernel
+def arrange(
+    bodies: Bodies,
+    jointed: wp.array(dtype=wp.uint8),
+    margin: Margin,
+    step: float,
+    arranged: Arranged,
+):
+    """``arranged`` := the bodies."""
+    i = wp.tid()
+    shape = bodies.tag[i, SHAPE]
+    slack = wp.float64(slack_of(i, bodies, margin, step))
+    r = bodies.extent[i, 3] + slack
+    arranged.id[i] = bodies.id[i]
+    for k in range(3):
+        arranged.reach[i, k] = bodies.position[i, k]
+        arranged.extent[i, k] = bodies.extent[i, k]
+        arranged.tag[i, k] = bodies.tag[i, k]
+    arranged.reach[i, 3] = r
+    arranged.extent[i, 3] = slack
+    for k in range(8):
+        arranged.velocity[i, k] = bodies.velocity[i, k] if step > 0.0 else 0.0
+    moves = int(0)
+    if bodies.tag[i, STATUS] == MOVABLE:
+        moves = OTHER
+        if is_ball(i, bodies):
+            moves = BALL
+        if jointed.shape[0] > 0:  # joints act beside a ball's middle, so what has one is no ball
+            if jointed[i] > wp.uint8(0):
+                moves = OTHER
+    arranged.tag[i, MOVES] = moves
+    arranged.mass[i, 0] = float(bodies.inverse_mass[i, 0])
+    arranged.mass[i, 1] = float(bodies.inverse_mass[i, 1])
+    if shape == PLANE:
+        x, y, z = rotate(
+            to_matrix(turn_of(bodies.quaternion, i)), float(bodies.extent[i, 0]), float(bodies.extent[i, 1]), float(bodies.extent[i, 2])
+        )
+        arranged.extent[i, 0] = wp.float64(x)
+        arranged.extent[i, 1] = wp.float64(y)
+        arranged.extent[i, 2] = wp.float64(z)
+    if arranged.quaternion.shape[0] > 0:
+        for k in range(4):
+            arranged.quaternion[i, k] = bodies.quaternion[i, k]
+    if arranged.geometry.shape[0] > 0:
+        arranged.geometry[i] = bodies.geometry[i]
+    if arranged.half.shape[0] > 0:
+        for k in range(3):
+            arranged.half[i, k] = r

@@ -1,0 +1,358 @@
+"""A cone problem between bodies on the device. It fulfils ``gravel.engine.Problem``, as ``gravel.cpu.solve.block_problem``.
+
+Contacts are laid out when the solver is known: by colours for sweeps, as they come for the gradient solvers. A sweep's kernels are taken
+down once (on a GPU as a CUDA graph, whose loop runs on the device) and started again for each pass; nothing is read back before the
+last. Joints, and bodies that other processes act on, are the host's: their velocities are brought there and back in every pass.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import warp as wp
+
+from gravel.cpu.solve.block_problem import NO_JOINTS
+from gravel.engine import ALONE
+from gravel.formulas.momentum import NEVER, WILD, share_of_cap
+from gravel.gpu.devices import REDUCERS, to_device, workers_of
+from gravel.gpu.launch import Graph, run
+from gravel.gpu.solve import blocks as kernels
+from gravel.gpu.solve import colours, cones
+from gravel.gpu.solve.assemble import assemble
+from gravel.gpu.solve.incidence import find_incidence
+from gravel.gpu.structs import Rows, Unknowns
+
+
+class Vector(NamedTuple):
+    """Impulses, or their gradient: of the contacts on the device, of the joint rows on the host."""
+
+    impulse: wp.array
+    torque: wp.array
+    joints: np.ndarray
+
+
+class Made(NamedTuple):
+    """What a problem is made from; see ``gravel.gpu.solve.assemble``."""
+
+    contacts: object
+    touching: object
+    arranged: object
+    contact_values: wp.array
+    impulse: wp.array
+    torque: wp.array
+    carry: wp.array
+    deep: wp.array
+    scalars: object
+    margin: object
+
+
+class DeviceProblem:
+    def __init__(self, made, contacts, bodies, balls, rolling, inertia, rules, buffers, joints=NO_JOINTS, members=None, share=ALONE):
+        """``members``: the rows that joints act on (``mirror.Some``)."""
+        self.made, self.contacts, self.bodies, self.balls, self.rolling = made, contacts, bodies, balls, rolling
+        self.buffers, self.device, self.joints, self.share = buffers, buffers.device, joints, share
+        self.coulomb, self.friction = rules.coulomb, rules.friction
+        self.own = kernels.kernels_for(balls, rolling)
+        self.workers = workers_of(self.device)
+        self.slot = self.rows = self.graph = self.parts = None
+        self.unknowns = Unknowns()
+        self.unknowns.velocity, self.unknowns.inertia = made.arranged.velocity, inertia
+        self.begun, self.wild = False, NEVER
+        array = buffers.array
+        self.worst, self.total = array("worker_worst", self.workers), array("worker_total", self.workers, dtype=wp.float64)
+        self.other_total = array("worker_other_total", self.workers, dtype=wp.float64)
+        self.part_worst, self.part_total = array("part_worst", REDUCERS), array("part_total", REDUCERS, dtype=wp.float64)
+        self.known, self.goes_on = array("known", 10), array("goes_on", 3, dtype=wp.int32)
+        self.alone = joints.count == 0 and share.alone  # nothing of the solution is the host's
+        self.members, self.velocity = members, None  # velocities on the host, where not
+
+    # --- layout
+    def lay_out(self, by_colour):
+        """Fill the rows, once."""
+        if self.rows is not None:
+            return
+        made, m, buffers = self.made, self.contacts, self.buffers
+        self.starts = np.array([0, m])
+        if by_colour and m:
+            self.slot, self.starts = colours.colour_contacts(made.touching, m, made.arranged.mass, self.bodies, buffers)
+            self.wild = WILD if self.starts[-1] > self.starts[-2] else NEVER
+        else:
+            self.slot = colours.keep_order(m, buffers)
+        self._make_rows(m)
+        given = made.contacts, made.touching, self.slot, *made[2:]
+        run(assemble, m, [*given, self.rows, self.unknowns], self.device)
+        if self.parts is not None:
+            self._split_rows()
+
+    def _make_rows(self, m):
+        array, rows = self.buffers.array, Rows()
+        wide, vec3 = 0 if self.balls else m, wp.vec3
+        rows.a, rows.b = array("row_a", m, dtype=wp.int32), array("row_b", m, dtype=wp.int32)
+        rows.normal, rows.bias = array("row_normal", m, dtype=vec3), array("row_bias", m, dtype=vec3)
+        rows.friction, rows.mass = array("row_friction", m, dtype=wp.vec2), array("row_mass", m, dtype=wp.vec2)
+        rows.balls, rows.response = array("row_balls", m - wide, dtype=wp.vec4), array("row_response", wide, dtype=wp.vec4)
+        rows.arm_a, rows.arm_b = array("row_arm_a", wide, dtype=vec3), array("row_arm_b", wide, dtype=vec3)
+        rows.rolling = array("row_rolling", m if self.rolling else 0, dtype=wp.vec2)
+        self.rows, now = rows, self.unknowns
+        turning = m if self.rolling else 0
+        now.impulse, now.last_impulse = array("row_impulse", m, dtype=vec3), array("last_impulse", m, dtype=vec3)
+        now.torque, now.last_torque = array("row_torque", turning, dtype=vec3), array("last_torque", turning, dtype=vec3)
+        now.last_velocity = array("last_velocity", self.bodies + 1, (8,))
+
+    @functools.cached_property
+    def incidence(self):
+        return find_incidence(self.rows, self.contacts, self.bodies, self.buffers)
+
+    # --- velocities on the host, where joints or other processes act on them
+    def _take(self):
+        """Velocities on the host, flat: those of bodies with joints or, where other processes act on bodies, all."""
+        if self.velocity is None:
+            self.velocity = np.zeros((self.bodies + 1, 8), np.float32)
+        if self.share.alone:
+            self.members.fetch(self.unknowns.velocity, self.velocity)
+        else:
+            self.velocity[:] = self.unknowns.velocity.numpy()
+        return self.velocity.reshape(-1)
+
+    def _give(self):
+        if self.share.alone:
+            self.members.send(self.velocity, self.unknowns.velocity)
+        else:
+            to_device(self.velocity, self.unknowns.velocity)
+
+    # --- Gauss-Seidel
+    def begin(self):
+        self.lay_out(by_colour=True)
+        if not self.begun:
+            self._add(Vector(self.unknowns.impulse, self.unknowns.torque, self.joints.impulse), self.joints.begin)
+            self.friction, tame = self.share.largest(self.friction, -self.wild)  # momentum is the same for all
+            self.wild = -tame
+            self.begun = True
+        self.solved = False
+        self.calm()
+
+    def _add(self, x, of_joints):
+        """Velocities change by M^-1 D x; ``of_joints``: a function that does it for the joints."""
+        if not self.alone:
+            flat = self._take()
+            self.share.note(flat)
+        if self.contacts:
+            run(self.own.apply, self.bodies, [self.rows, self.unknowns, *self.incidence, x.impulse, x.torque], self.device)
+        if not self.alone:
+            flat = self._take()
+            self.share.add(flat)
+            if self.joints.count:
+                of_joints(flat)
+            self.share.publish(flat)
+            self._give()
+
+    def calm(self):
+        now = self.unknowns
+        for last, new in ((now.last_impulse, now.impulse), (now.last_torque, now.torque), (now.last_velocity, now.velocity)):
+            if new.shape[0]:
+                wp.copy(last, new)
+        self._set_known(kernels.AGE, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, self.wild, 0.0)
+        self.joints.calm()
+
+    def _set_known(self, first, *values):
+        part = self.known[first : first + len(values)]
+        to_device(np.array(values, np.float32), part)
+
+    def sweep(self, passes, cap, enough):
+        if self.joints.count + self.contacts == 0 and self.share.alone:
+            return min(passes, 1)  # nothing to solve
+        self._set_known(kernels.CAP, share_of_cap(self.coulomb, self.friction) * cap, enough)
+        if self.contacts == 0 and self.joints.system is not None and self.share.alone:
+            return self._solve_joints(passes)
+        return self._sweep_alone(passes) if self.alone else self._sweep_with_host(passes, enough)
+
+    def _solve_joints(self, passes):
+        """Joints that are solved at once need one pass, and there is nothing for a second."""
+        if self.solved:
+            return 0
+        self.joints.sweep(self._take(), refines=True)
+        self._give()
+        self.solved = True
+        return min(passes, 1)
+
+    def _sweep_alone(self, passes):
+        if self.graph is None:
+            self.graph = Graph(self.device, lambda: wp.capture_while(self.goes_on, self._pass))
+        to_device(np.array([1, 0, passes], np.int32), self.goes_on)
+        self.graph.start()
+        return int(self.goes_on.numpy()[1])
+
+    def _pass(self):
+        """One sweep: momentum, the colours one after the other, the rest, and what has changed."""
+        now = self.unknowns
+        run(kernels.set_pace, 1, [self.known], self.device)
+        run(kernels.carry_on, self.bodies, [self.known, now.velocity, now.last_velocity], self.device)
+        self._contacts_of_pass()
+        parts = self._reduce()
+        run(kernels.finish_sweep, 1, [parts, self.part_worst, self.part_total, self.known, self.goes_on], self.device)
+
+    def _contacts_of_pass(self):
+        device, coulomb = self.device, float(self.coulomb)
+        run(kernels.clear, self.workers, [self.worst, self.total], device)
+        start = self._device_starts
+        for colour in np.flatnonzero(np.diff(self.starts)).tolist():
+            workers = self.workers if colour < len(self.starts) - 2 else 1
+            rest = colour, workers, coulomb, self.known, self.worst, self.total
+            run(self.own.sweep, workers, [self.rows, self.unknowns, start, *rest], device)
+
+    @functools.cached_property
+    def _device_starts(self):
+        start = self.buffers.array("colour_start", len(self.starts), dtype=wp.int32)
+        to_device(self.starts.astype(np.int32), start)
+        return start
+
+    def _reduce(self):
+        """Parts := sums and maxima of the workers; returns how many parts there are."""
+        parts = min(REDUCERS, self.workers)
+        share = -(-self.workers // parts)
+        run(kernels.reduce, parts, [self.workers, share, self.worst, self.total, self.part_worst, self.part_total], self.device)
+        return parts
+
+    def _sweep_with_host(self, passes, enough):
+        """Each pass by itself: joints come last in it, so that they are closed when they are solved at once."""
+        if self.graph is None and self.contacts:
+            self.graph = Graph(self.device, self._contacts_of_pass)
+        now, done = self.unknowns, 0
+        while done < passes:
+            done += 1
+            run(kernels.set_pace, 1, [self.known], self.device)
+            run(kernels.carry_on, self.bodies, [self.known, now.velocity, now.last_velocity], self.device)
+            beta = float(self.known.numpy()[kernels.BETA])
+            flat = self._take()
+            self.share.note(flat)
+            uphill, change = 0.0, 0.0
+            if self.contacts:
+                self.graph.start()
+                change, uphill = self._found()
+                flat = self._take()
+            self.share.add(flat, split=True)
+            if self.joints.count:
+                more, most = self.joints.sweep_on(flat, beta)
+                uphill, change = uphill + more, max(change, most)
+            self.share.publish(flat)
+            self._give()
+            uphill, change = self.share.both(uphill, change)
+            self._set_known(kernels.UPHILL, uphill)
+            self._set_known(kernels.CHANGE, change)
+            if change <= enough:
+                break
+        return done
+
+    def _found(self):
+        """(largest, sum) of what the workers have found, the largest as a root; waits for the device."""
+        parts = self._reduce()
+        worst, total = self.part_worst.numpy()[:parts], self.part_total.numpy()[:parts]
+        return math.sqrt(float(worst.max())), float(sum(total.tolist()))
+
+    def measure(self):
+        self.lay_out(by_colour=True)
+        worst, squares = 0.0, 0.0
+        if self.contacts:
+            given = self.contacts, self.workers, float(self.coulomb), self.worst, self.total
+            run(self.own.measure, self.workers, [self.rows, self.unknowns, *given], self.device)
+            worst, squares = self._found()
+            worst = worst if math.isfinite(squares) else math.inf  # a maximum may pass over what is not a number, a sum does not
+        rows = self.joints.count
+        if rows:
+            joint_worst, joint_squares = self.joints.measure_residual(self._take())
+            worst = max(worst, joint_worst) if math.isfinite(joint_squares) else math.inf
+            squares += joint_squares
+        (worst,), (squares, rows) = self.share.largest(worst), self.share.total(squares, self.contacts + rows)
+        return worst, (squares / max(rows, 1)) ** 0.5
+
+    def solve_bodies(self, samples):
+        raise NotImplementedError("FFD runs on device 'cpu' only")
+
+    # --- vectors of the gradient solvers
+    def _new(self):
+        turning = self.contacts if self.rolling else 0
+        zeros = functools.partial(wp.zeros, dtype=wp.vec3, device=self.device)
+        return Vector(zeros(self.contacts), zeros(turning), np.zeros(self.joints.count))
+
+    def start(self):
+        self.lay_out(by_colour=False)
+        self.free_velocity = wp.clone(self.unknowns.velocity)
+        self.eta = self.buffers.array("steps", self.contacts, dtype=wp.vec2)
+        run(self.own.list_steps, self.contacts, [self.rows, self.eta], self.device)
+        self.slip = wp.zeros(self.contacts if self.coulomb else 0, dtype=float, device=self.device)
+        x = self._new()
+        self.copy(Vector(self.unknowns.impulse, self.unknowns.torque, self.joints.impulse), x)
+        return x
+
+    def blank(self):
+        return self._new()
+
+    def gradient(self, x, out):
+        self._apply(x)
+        run(self.own.gradient, self.contacts, [self.rows, self.unknowns, out.impulse, out.torque], self.device)
+        if self.joints.count:
+            self.joints.gradient(self.velocity.reshape(-1), out.joints)
+
+    def _apply(self, x):
+        """Velocities := v_free + M^-1 D x."""
+        wp.copy(self.unknowns.velocity, self.free_velocity)
+        self._add(x, lambda flat: self.joints.apply(x.joints, flat))
+
+    def step_and_project(self, y, g, step, relaxation, out):
+        given = self.rows, self.eta, y.impulse, y.torque, g.impulse, g.torque, self.slip, step, relaxation, self.contacts, self.workers
+        run(cones.step_and_project, self.workers, [*given, out.impulse, out.torque, self.total, self.other_total], self.device)
+        square, slope = self._sum(self.total), self._sum(self.other_total)
+        rows = self.joints.rows
+        if self.joints.count:
+            d = relaxation * (np.clip(y.joints - step * rows.eta * g.joints, rows.lower, rows.upper) - y.joints)
+            square, slope = square + float(d @ (d / rows.eta)), slope + float(g.joints @ d)
+            out.joints[:] = y.joints + d
+        return self.share.total(square, slope)
+
+    def _sum(self, total):
+        parts = min(REDUCERS, self.workers)
+        share = -(-self.workers // parts)
+        run(kernels.reduce, parts, [self.workers, share, self.worst, total, self.part_worst, self.part_total], self.device)
+        return float(sum(self.part_total.numpy()[:parts].tolist()))
+
+    def residual(self, x, g):
+        given = self.rows, self.eta, x.impulse, x.torque, g.impulse, g.torque, float(self.coulomb), self.contacts, self.workers
+        run(cones.measure, self.workers, [*given, self.worst, self.total], self.device)
+        worst, squares = self._found()
+        worst = worst if math.isfinite(squares) else math.inf
+        rows = self.joints.rows
+        if self.joints.count:
+            d = (np.clip(x.joints - rows.eta * g.joints, rows.lower, rows.upper) - x.joints) / rows.eta
+            worst, squares = max(worst, float(np.abs(d).max())), squares + float(d @ d)
+        (worst,), (squares, number) = self.share.largest(worst), self.share.total(squares, self.contacts + self.joints.count)
+        return worst, math.sqrt(squares / max(number, 1.0))
+
+    def renew_slip(self, g):
+        if self.coulomb:
+            run(cones.slip_terms, self.contacts, [self.rows, g.impulse, self.slip], self.device)
+
+    def dot(self, a, b, c, d):
+        total = 0.0
+        for part in range(2 if self.rolling else 1):
+            run(cones.dot_of_differences, self.workers, [a[part], b[part], c[part], d[part], self.workers, self.total], self.device)
+            total += self._sum(self.total)
+        total += float((a.joints - b.joints) @ (c.joints - d.joints))
+        return self.share.total(total)[0]
+
+    def extrapolate(self, x, old, beta, out):
+        for part in range(2 if self.rolling else 1):
+            run(cones.extrapolate, self.contacts, [x[part], old[part], beta, out[part]], self.device)
+        out.joints[:] = x.joints + beta * (x.joints - old.joints)
+
+    def copy(self, x, out):
+        for part in range(2 if self.rolling else 1):
+            if self.contacts:
+                wp.copy(out[part], x[part])
+        out.joints[:] = x.joints
+
+    def finish(self, x):
+        self._apply(x)
+        self.copy(x, Vector(self.unknowns.impulse, self.unknowns.torque, np.empty_like(x.joints)))
+        if self.joints.count:
+            self.joints.finish()

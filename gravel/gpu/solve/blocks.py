@@ -1,0 +1,329 @@
+"""The kernels that run over the contacts of a cone problem, as ``gravel.cpu.solve.blocks``: one thread a contact.
+
+SWEEP     the contacts of one colour: each takes the impulse that is best for it alone
+APPLY     body by body: velocities change by M^-1 D x, a body's contacts summed in a fixed order (``incidence``)
+GRADIENT  values := D^T v + b of each contact
+MEASURE   the residual of impulses and velocities, squared
+
+Whether every body is a ball for the solver, and whether there is rolling friction, are constants of each kernel (``kernels_for``). What
+workers find (sums, maxima) each keeps for itself; ``reduce`` adds it up in a fixed order.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import warp as wp
+
+from gravel.gpu.collide.narrow import angular, linear
+from gravel.gpu.formulas import FORMS
+from gravel.gpu.solve.assemble import inertia_of
+from gravel.gpu.structs import Rows, Unknowns
+from gravel.formulas import momentum
+
+wp.set_module_options({"enable_backward": False, "max_unroll": 0})
+AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, GOES_ON = range(10)  # what a sweep knows of the last one
+TWO_THIRDS, TINY = 2.0 / 3.0, 1e-30
+pace = FORMS.of(momentum).pace
+
+
+@wp.struct
+class Answer:
+    """What a contact makes of the relative velocity of its bodies."""
+
+    u: wp.vec3  # with its bias
+    w: wp.vec3  # of turning
+    response_n: float
+    response_t: float
+    mean: float
+    twist: float
+
+
+@wp.func
+def onto_cone(q: wp.vec3, n: wp.vec3, mu: float, cohesion: float):
+    """(nearest impulse in the friction cone whose tip lies at -cohesion n, its load): the twin of ``gravel.cpu.solve.cones.project``."""
+    pn = wp.dot(q, n)
+    t = q - pn * n
+    pn += cohesion
+    pt = wp.length(t)
+    load, keep = pn, 1.0
+    if pn < 0.0 or mu * pn < pt:
+        load = wp.max((mu * pt + pn) / (1.0 + mu * mu), 0.0)
+        keep = mu * load / wp.max(pt, TINY)
+    return (load - cohesion) * n + keep * t, load
+
+
+@wp.func
+def torque_within(q: wp.vec3, n: wp.vec3, roll: float, spin: float):
+    """The nearest torque impulse within what rolling and spinning friction can bear."""
+    rn = wp.dot(q, n)
+    t = q - rn * n
+    return wp.clamp(rn, -spin, spin) * n + wp.min(1.0, roll / wp.max(wp.length(t), TINY)) * t
+
+
+@wp.func
+def add_to(velocity: wp.array2d(dtype=float), i: int, v: wp.vec3, w: wp.vec3):
+    velocity[i, 0] = velocity[i, 0] + v[0]
+    velocity[i, 1] = velocity[i, 1] + v[1]
+    velocity[i, 2] = velocity[i, 2] + v[2]
+    velocity[i, 4] = velocity[i, 4] + w[0]
+    velocity[i, 5] = velocity[i, 5] + w[1]
+    velocity[i, 6] = velocity[i, 6] + w[2]
+
+
+@functools.cache
+def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
+    """The kernels for problems of balls or of any bodies, with rolling friction or without."""
+
+    @wp.func
+    def answer(rows: Rows, unknowns: Unknowns, i: int):
+        a, b, n, v = rows.a[i], rows.b[i], rows.normal[i], unknowns.velocity
+        wa, wb = angular(v, a), angular(v, b)
+        out = Answer()
+        u = linear(v, b) - linear(v, a) + rows.bias[i]
+        if wp.static(balls):
+            mass = wp.max(rows.mass[i][0] + rows.mass[i][1], TINY)
+            ra, rb, ia, ib = rows.balls[i][0], rows.balls[i][1], rows.balls[i][2], rows.balls[i][3]
+            u -= wp.cross(ra * wa + rb * wb, n)
+            turn = ra * ra * ia + rb * rb * ib
+            out.response_n = mass
+            out.response_t = mass + turn
+            out.mean = mass + TWO_THIRDS * turn
+            out.twist = wp.max(ia + ib, TINY)
+        else:
+            u += wp.cross(wb, rows.arm_b[i]) - wp.cross(wa, rows.arm_a[i])
+            out.response_n = rows.response[i][0]
+            out.response_t = rows.response[i][1]
+            out.mean = rows.response[i][2]
+            out.twist = rows.response[i][3]
+        out.u = u
+        out.w = wb - wa
+        return out
+
+    @wp.func
+    def turn_of_a(rows: Rows, unknowns: Unknowns, i: int, p: wp.vec3, q: wp.vec3):
+        """Change of a's angular velocity by impulse p (on b) and torque impulse q."""
+        if wp.static(balls):
+            ia = rows.balls[i][2]
+            return -ia * (rows.balls[i][0] * wp.cross(rows.normal[i], p) + q)
+        return -(inertia_of(unknowns.inertia, rows.a[i]) * (wp.cross(rows.arm_a[i], p) + q))
+
+    @wp.func
+    def turn_of_b(rows: Rows, unknowns: Unknowns, i: int, p: wp.vec3, q: wp.vec3):
+        if wp.static(balls):
+            ib = rows.balls[i][3]
+            return ib * (q - rows.balls[i][1] * wp.cross(rows.normal[i], p))
+        return inertia_of(unknowns.inertia, rows.b[i]) * (wp.cross(rows.arm_b[i], p) + q)
+
+    @wp.func
+    def push(rows: Rows, unknowns: Unknowns, i: int, p: wp.vec3, q: wp.vec3):
+        """Impulse p and torque impulse q on b, their opposites on a. Immovable bodies are read by all, never written."""
+        if rows.mass[i][0] > 0.0:
+            add_to(unknowns.velocity, rows.a[i], -rows.mass[i][0] * p, turn_of_a(rows, unknowns, i, p, q))
+        if rows.mass[i][1] > 0.0:
+            add_to(unknowns.velocity, rows.b[i], rows.mass[i][1] * p, turn_of_b(rows, unknowns, i, p, q))
+
+    @wp.func
+    def solve_contact(rows: Rows, unknowns: Unknowns, i: int, coulomb: float, beta: float):
+        """(square of the change, m2/s2, and what it adds to ``uphill``) of the sweep's step at one contact."""
+        it, n = answer(rows, unknowns, i), rows.normal[i]
+        mu, cohesion = rows.friction[i][0], rows.friction[i][1]
+        last = unknowns.impulse[i]
+        p = last + beta * (last - unknowns.last_impulse[i])  # the velocities are extrapolated already
+        unknowns.last_impulse[i] = last
+        un, pn = wp.dot(it.u, n), wp.dot(p, n)
+        # the impulse that is best for this contact alone, in the metric of the two responses ...
+        qn = pn + cohesion - un / it.response_n
+        q = p - pn * n - (it.u - un * n) / it.response_t
+        qt = wp.length(q)
+        # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
+        load = qn
+        if not (qn >= 0.0 and mu * qn >= qt) and coulomb == 0.0:
+            load = (mu * it.response_t * qt + it.response_n * qn) / (it.response_n + mu * mu * it.response_t)
+        load = wp.max(load, 0.0)
+        bears = load
+        if coulomb > 0.0:  # strong friction answers a growing load by and by, or contacts that push each other never agree
+            before = wp.max(wp.dot(last, n) + cohesion, 0.0)
+            bears = wp.min(load, before + wp.min(1.0, 0.5 / wp.max(mu, TINY)) * (load - before))
+        new = (load - cohesion) * n + wp.min(1.0, mu * bears / wp.max(qt, TINY)) * q
+        d = new - p
+        unknowns.impulse[i] = new
+        error = wp.dot(d, d) * it.mean * it.mean
+        climb = -wp.dot(d, new - last) * it.response_n
+        push(rows, unknowns, i, d, wp.vec3())
+        if wp.static(rolling):
+            # rolling and spinning impulses: onto the disc and the segment that the normal impulse allows
+            v = unknowns.velocity
+            last_torque = unknowns.torque[i]
+            o = last_torque + beta * (last_torque - unknowns.last_torque[i])
+            unknowns.last_torque[i] = last_torque
+            w = angular(v, rows.b[i]) - angular(v, rows.a[i])
+            e = torque_within(o - w / it.twist, n, rows.rolling[i][0] * load, rows.rolling[i][1] * load) - o
+            unknowns.torque[i] = o + e
+            error += wp.dot(e, e) * it.twist * it.mean  # an angular velocity; the ratio of the two responses makes a speed of it
+            climb -= wp.dot(e, o + e - last_torque) * it.twist
+            push(rows, unknowns, i, wp.vec3(), e)
+        return error, climb
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def sweep(
+        rows: Rows,
+        unknowns: Unknowns,
+        start: wp.array(dtype=int),
+        colour: int,
+        workers: int,
+        coulomb: float,
+        known: wp.array(dtype=float),
+        worst: wp.array(dtype=float),
+        total: wp.array(dtype=wp.float64),
+    ):
+        """One colour."""
+        t = wp.tid()
+        high = float(0.0)
+        climb = wp.float64(0.0)
+        for i in range(start[colour] + t, start[colour + 1], workers):
+            error, uphill = solve_contact(rows, unknowns, i, coulomb, known[BETA])
+            high = wp.max(high, error)
+            climb += wp.float64(uphill)
+        worst[t] = wp.max(worst[t], high)
+        total[t] = total[t] + climb
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def measure(
+        rows: Rows,
+        unknowns: Unknowns,
+        count: int,
+        workers: int,
+        coulomb: float,
+        worst: wp.array(dtype=float),
+        total: wp.array(dtype=wp.float64),
+    ):
+        t = wp.tid()
+        high = float(0.0)
+        squares = wp.float64(0.0)
+        for i in range(t, count, workers):
+            it, n = answer(rows, unknowns, i), rows.normal[i]
+            mu, p = rows.friction[i][0], unknowns.impulse[i]
+            un = wp.dot(it.u, n)
+            u = it.u + coulomb * mu * wp.length(it.u - un * n) * n
+            q, load = onto_cone(p - u / it.mean, n, mu, rows.friction[i][1])
+            error = wp.length_sq(q - p) * it.mean * it.mean
+            if wp.static(rolling):
+                o = unknowns.torque[i]
+                e = torque_within(o - it.w / it.twist, n, rows.rolling[i][0] * load, rows.rolling[i][1] * load) - o
+                error += wp.dot(e, e) * it.twist * it.mean
+            high = wp.max(high, error)
+            squares += wp.float64(error)
+        worst[t] = high
+        total[t] = squares
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def gradient(rows: Rows, unknowns: Unknowns, g: wp.array(dtype=wp.vec3), g_torque: wp.array(dtype=wp.vec3)):
+        i = wp.tid()
+        it = answer(rows, unknowns, i)
+        g[i] = it.u
+        if wp.static(rolling):
+            g_torque[i] = it.w
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def apply(
+        rows: Rows,
+        unknowns: Unknowns,
+        first: wp.array(dtype=int),
+        incidence: wp.array(dtype=int),
+        x: wp.array(dtype=wp.vec3),
+        x_torque: wp.array(dtype=wp.vec3),
+    ):
+        """Velocity of each body += M^-1 D x."""
+        k = wp.tid()
+        v, w = wp.vec3(), wp.vec3()
+        for at in range(first[k], first[k + 1]):
+            i = incidence[at] >> 1
+            q = wp.vec3()
+            if wp.static(rolling):
+                q = x_torque[i]
+            if incidence[at] & 1 == 0:
+                v -= rows.mass[i][0] * x[i]
+                w += turn_of_a(rows, unknowns, i, x[i], q)
+            else:
+                v += rows.mass[i][1] * x[i]
+                w += turn_of_b(rows, unknowns, i, x[i], q)
+        if first[k + 1] > first[k]:
+            add_to(unknowns.velocity, k, v, w)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def list_steps(rows: Rows, eta: wp.array(dtype=wp.vec2)):
+        """The steps of a contact's impulse and torque impulse."""
+        i = wp.tid()
+        if wp.static(balls):
+            ra, rb, ia, ib = rows.balls[i][0], rows.balls[i][1], rows.balls[i][2], rows.balls[i][3]
+            mass = rows.mass[i][0] + rows.mass[i][1] + TWO_THIRDS * (ra * ra * ia + rb * rb * ib)
+            eta[i] = wp.vec2(1.0 / wp.max(mass, TINY), 1.0 / wp.max(ia + ib, TINY))
+        else:
+            eta[i] = wp.vec2(1.0 / rows.response[i][2], 1.0 / rows.response[i][3])
+
+    return SimpleNamespace(sweep=sweep, measure=measure, gradient=gradient, apply=apply, list_steps=list_steps)
+
+
+@wp.kernel
+def set_pace(known: wp.array(dtype=float)):
+    """How far the next sweep is carried on."""
+    age, beta, first, share = pace(known[AGE], known[UPHILL], known[CAP], known[CHANGE], known[FIRST], known[SHARE], known[WILD])
+    known[AGE] = age
+    known[BETA] = beta
+    known[FIRST] = first
+    known[SHARE] = share
+
+
+@wp.kernel
+def carry_on(known: wp.array(dtype=float), velocity: wp.array2d(dtype=float), last: wp.array2d(dtype=float)):
+    """Velocities are affine in the impulses, so they are extrapolated with the same beta."""
+    i = wp.tid()
+    for k in range(8):
+        v = velocity[i, k]
+        velocity[i, k] = v + known[BETA] * (v - last[i, k])
+        last[i, k] = v
+
+
+@wp.kernel
+def clear(worst: wp.array(dtype=float), total: wp.array(dtype=wp.float64)):
+    t = wp.tid()
+    worst[t] = 0.0
+    total[t] = wp.float64(0.0)
+
+
+@wp.kernel
+def reduce(
+    workers: int,
+    share: int,
+    worst: wp.array(dtype=float),
+    total: wp.array(dtype=wp.float64),
+    part_worst: wp.array(dtype=float),
+    part_total: wp.array(dtype=wp.float64),
+):
+    """Sums and maxima of as many workers each."""
+    t = wp.tid()
+    high = float(0.0)
+    sum = wp.float64(0.0)
+    for k in range(t * share, wp.min((t + 1) * share, workers)):
+        high = wp.max(high, worst[k])
+        sum += total[k]
+    part_worst[t] = high
+    part_total[t] = sum
+
+
+@wp.kernel
+def finish_sweep(
+    parts: int, worst: wp.array(dtype=float), total: wp.array(dtype=wp.float64), known: wp.array(dtype=float), goes_on: wp.array(dtype=int)
+):
+    """What the sweep has changed; ``goes_on``: whether another is worth while, and how many were made."""
+    high = float(0.0)
+    sum = wp.float64(0.0)
+    for k in range(parts):
+        high = wp.max(high, worst[k])
+        sum += total[k]
+    known[UPHILL] = float(sum)
+    known[CHANGE] = wp.sqrt(high)
+    goes_on[1] = goes_on[1] + 1
+    goes_on[0] = 0
+    if known[CHANGE] > known[ENOUGH] and goes_on[1] < goes_on[2]:
+        goes_on[0] = 1

@@ -1,0 +1,145 @@
+"""Colours: contacts of one colour share no body that can move, so all of them can be solved at once.
+
+Round by round (Jones and Plassmann 1993), a contact that comes first at both its bodies among those without a colour takes the lowest
+one that neither has. Who comes first is told by a number made from the contact's place, so colours do not depend on threads. Bodies with
+very many contacts (hubs) would need as many colours; what is left after the last round is solved one by one, by one thread.
+"""
+
+import numpy as np
+import warp as wp
+
+from gravel.gpu.launch import run
+from gravel.gpu.structs import Contacts
+
+wp.set_module_options({"enable_backward": False, "max_unroll": 0})
+COLOURS = 48  # more are not given; contacts without one are REST
+REST = COLOURS
+AT_ONCE = 6  # rounds between two looks at how many are left
+ROUNDS = 60  # then what is left is the contacts of hubs, which take one round each
+
+
+FIRST_FACTOR, SECOND_FACTOR = wp.constant(wp.uint32(2654435769)), wp.constant(wp.uint32(2246822519))
+
+
+@wp.func
+def priority(c: int):
+    """A number that tells contacts apart, in no order; never 0."""
+    x = wp.uint32(c) * FIRST_FACTOR
+    x = (x ^ (x >> wp.uint32(15))) * SECOND_FACTOR
+    return int((x ^ (x >> wp.uint32(13))) & wp.uint32(0x7FFFFFFF)) | 1
+
+
+@wp.func
+def moves(i: int, mass: wp.array2d(dtype=float)):
+    return mass[i, 0] > 0.0
+
+
+@wp.kernel
+def nominate(mass: wp.array2d(dtype=float), touching: Contacts, colour: wp.array(dtype=int), first: wp.array(dtype=wp.int64)):
+    """``first`` := of each body, the contact that comes first among those without a colour."""
+    c = wp.tid()
+    if colour[c] >= 0:
+        return
+    own = (wp.int64(priority(c)) << wp.int64(32)) | wp.int64(c)
+    a, b = touching.a[c], touching.b[c]
+    if moves(a, mass):
+        wp.atomic_max(first, a, own)
+    if moves(b, mass):
+        wp.atomic_max(first, b, own)
+
+
+@wp.func
+def lowest_free(taken: wp.uint64):
+    for k in range(COLOURS):
+        if (taken >> wp.uint64(k)) & wp.uint64(1) == wp.uint64(0):
+            return k
+    return REST
+
+
+@wp.kernel
+def choose(
+    mass: wp.array2d(dtype=float),
+    touching: Contacts,
+    first: wp.array(dtype=wp.int64),
+    taken: wp.array(dtype=wp.uint64),
+    colour: wp.array(dtype=int),
+    chosen: wp.array(dtype=int),
+):
+    """Contacts that come first at both bodies take a colour. Nobody else reads or writes what these bodies have taken in this round."""
+    c = wp.tid()
+    if colour[c] >= 0:
+        return
+    own = (wp.int64(priority(c)) << wp.int64(32)) | wp.int64(c)
+    a, b = touching.a[c], touching.b[c]
+    move_a, move_b = moves(a, mass), moves(b, mass)
+    if (move_a and first[a] != own) or (move_b and first[b] != own):
+        return
+    mask = wp.uint64(0)
+    if move_a:
+        mask = taken[a]
+        first[a] = wp.int64(0)
+    if move_b:
+        mask = mask | taken[b]
+        first[b] = wp.int64(0)
+    k = lowest_free(mask)
+    colour[c] = k
+    wp.atomic_add(chosen, 0, 1)
+    if k < REST:
+        bit = wp.uint64(1) << wp.uint64(k)
+        if move_a:
+            taken[a] = taken[a] | bit
+        if move_b:
+            taken[b] = taken[b] | bit
+
+
+@wp.kernel
+def finish_colours(colour: wp.array(dtype=int), place: wp.array(dtype=int), count: wp.array(dtype=int)):
+    """What is left is the rest; how many contacts each colour has."""
+    c = wp.tid()
+    if colour[c] < 0:
+        colour[c] = REST
+    place[c] = c
+    wp.atomic_add(count, colour[c], 1)
+
+
+@wp.kernel
+def find_slots(place: wp.array(dtype=int), slot: wp.array(dtype=int)):
+    k = wp.tid()
+    slot[place[k]] = k
+
+
+@wp.kernel
+def own_slots(slot: wp.array(dtype=int)):
+    slot[wp.tid()] = wp.tid()
+
+
+def colour_contacts(touching, total, mass, bodies, buffers):
+    """(slot of each contact in the order of colours, where each colour starts in it; the last is the rest's): rest may be empty."""
+    array, device = buffers.array, buffers.device
+    colour, place = array("colour", 2 * total, dtype=wp.int32), array("colour_place", 2 * total, dtype=wp.int32)
+    first, taken = array("colour_first", bodies, dtype=wp.int64), array("colour_taken", bodies, dtype=wp.uint64)
+    chosen, count, slot = (
+        array("colour_chosen", 1, dtype=wp.int32),
+        array("colour_count", COLOURS + 1, dtype=wp.int32),
+        array("slot", total, dtype=wp.int32),
+    )
+    colour.fill_(-1)
+    for zeroed in (first, taken, chosen, count):
+        zeroed.zero_()
+    for _ in range(0, ROUNDS, AT_ONCE):
+        for _ in range(AT_ONCE):
+            run(nominate, total, [mass, touching, colour, first], device)
+            run(choose, total, [mass, touching, first, taken, colour, chosen], device)
+        if int(chosen.numpy()[0]) == total:
+            break
+    run(finish_colours, total, [colour, place, count], device)
+    wp.utils.radix_sort_pairs(colour, place, total)
+    run(find_slots, total, [place, slot], device)
+    return slot, np.concatenate([[0], np.cumsum(count.numpy())])
+
+
+def keep_order(total, buffers):
+    """The slots of contacts that need no colours."""
+    slot = buffers.array("slot", total, dtype=wp.int32)
+    run(own_slots, total, [slot], buffers.device)
+    return slot
