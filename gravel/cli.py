@@ -64,6 +64,7 @@ def list_scenes():
 @click.option("--friction", help="cone (convex, as in the papers) or coulomb (default: the scene's own).")
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
 @click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
+@click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu; on --resume the run's own).")
 @click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores).")
 @click.option("--ranks", type=int, help="Run as so many processes that share the scene (needs the extra mpi; default: one).")
 @click.option("--domain", help="How processes share space: bisection, hexagons, or a grid such as 4x2x1 (default: bisection).")
@@ -89,6 +90,7 @@ def run(
     friction,
     precision,
     joints,
+    device,
     threads,
     ranks,
     domain,
@@ -119,15 +121,18 @@ def run(
     given = {name: value for name, value in (("friction", friction), ("precision", precision), ("joints", joints)) if value is not None}
     changes = []
     if resume:
-        simulation, setup = resumed(resume, scene, bodies, seed, threads, share_out)
+        simulation, setup = resumed(resume, scene, bodies, seed, threads, share_out, device)
         changes = change(simulation, resume, dt, solver, limits, given)
     else:
         seed = 0 if seed is None else seed
         setup = scenes.build(scene, bodies, seed)
-        options = {**setup.options, **given}
+        device = device or "cpu"
+        options = {**setup.options, **({} if device == "cpu" else {"precision": "single"}), **given}
         own = options.pop("solver", None)  # what the scene says of the tolerance holds for any solver
         method = SOLVERS[solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
-        simulation = Simulation(setup.scene, setup.dt if dt is None else dt, method, threads=threads, domain=share_out, **options)
+        simulation = Simulation(
+            setup.scene, setup.dt if dt is None else dt, method, threads=threads, domain=share_out, device=device, **options
+        )
         simulation.origin = {"scene": scene, "bodies": scenes.module_of(scene).BODIES if bodies is None else bodies, "seed": seed}
     say = speaker(simulation)
     several = f"{simulation.processes.size} processes x " if simulation.processes.size > 1 else ""
@@ -148,7 +153,7 @@ def speaker(simulation):
     return click.echo if simulation.processes.rank == 0 else lambda words: None
 
 
-def resumed(path, scene, bodies, seed, threads, domain):
+def resumed(path, scene, bodies, seed, threads, domain, device):
     """(the simulation of a checkpoint, the setup of its scene); refuses another scene than it was."""
     from gravel.io.checkpoint import origin_of
 
@@ -158,7 +163,7 @@ def resumed(path, scene, bodies, seed, threads, domain):
             raise ValueError(f"{name} must be {was} to go on from {path}, not {asked[name]}")
     asked = {"seed": 0, **{name: value for name, value in asked.items() if value is not None}, **origin}
     setup = scenes.build(scene, asked.get("bodies"), asked["seed"])
-    simulation = Simulation.load(path, threads, laws=setup.scene.mechanism.function_laws(), domain=domain)
+    simulation = Simulation.load(path, threads, laws=setup.scene.mechanism.function_laws(), domain=domain, device=device)
     if simulation.count < len(setup.scene):
         raise ValueError(f"{path} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
     return simulation, setup
@@ -299,6 +304,7 @@ def plot(result, output, joints, measure):
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
+@click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu; on --resume the run's own).")
 @click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores; scaling: 1 a process).")
 @click.option("--steps", type=int, help="Steps that scaling measures (default: 50; of piles a fifth).")
 @click.option("--latency", type=float, help="Of the network that scaling predicts for, us (default: 1.5, InfiniBand HDR100).")

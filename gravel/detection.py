@@ -4,7 +4,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.contacts import ContactTable
-from gravel.engine import ELLIPSOID_METHODS, Engine, Margin, Rules, make_engine
+from gravel.engine import ELLIPSOID_METHODS, Engine, Margin, Rules, finest_precision, make_engine
 from gravel.materials import DEFAULT
 from gravel.scene import body_block
 from gravel.shapes.geometry import Geometries
@@ -16,7 +16,7 @@ def find_contacts(
     quaternions=None,
     broad_phase: str = "auto",
     margin: float = 0.0,
-    precision: str = "double",
+    precision: str | None = None,
     threads: int | None = None,
     ellipsoid_method: str = "direct",
     device: str = "cpu",
@@ -24,7 +24,7 @@ def find_contacts(
     """Contacts of N bodies of one kind of shape, without a simulation: a ``ContactTable``.
 
     ``shapes``: one shape, with sizes for one or for N bodies; ``margin`` m: gaps up to it count as contacts; ``broad_phase`` and
-    ``device`` as of ``Simulation``;
+    ``device`` as of ``Simulation``; ``precision`` None: "double" where the device has it;
     ``ellipsoid_method`` "direct", or "method-1" and "method-2" of paper 002: the same contacts, at another speed.
     """
     return detect(shapes, positions, quaternions, broad_phase, margin, precision, threads, ellipsoid_method, device).contacts()
@@ -36,7 +36,7 @@ def detect(
     quaternions=None,
     broad_phase="auto",
     margin=0.0,
-    precision="double",
+    precision=None,
     threads=None,
     ellipsoid_method="direct",
     device="cpu",
@@ -44,7 +44,7 @@ def detect(
     """The engine that has found the contacts of N bodies; ``run_detection`` lets it look again."""
     margin = checks.number("margin", margin, minimum=0.0)
     checks.choice("ellipsoid_method", ellipsoid_method, ELLIPSOID_METHODS)
-    engine = make_engine(device, precision, broad_phase, threads)
+    engine = make_engine(device, precision or finest_precision(device), broad_phase, threads)
     block, geometry = body_block(shapes, positions, DEFAULT, quaternions, None, None, None, None, False, 0, None)
     geometries = Geometries()
     block["geometry"], block["id"] = geometries.number_of(geometry), np.arange(len(block["position"]))
@@ -61,11 +61,9 @@ def run_detection(engine: Engine) -> Engine:
     return engine
 
 
-def detect_scene(
-    scene, margin=0.0, ellipsoid_method="direct", broad_phase="grid", precision="double", threads=None, device="cpu"
-) -> Engine:
+def detect_scene(scene, margin=0.0, ellipsoid_method="direct", broad_phase="grid", precision=None, threads=None, device="cpu") -> Engine:
     """The engine that has found the contacts of a scene's bodies as they are placed; groups and pairs that ignore each other count."""
-    engine = make_engine(device, precision, broad_phase, threads)
+    engine = make_engine(device, precision or finest_precision(device), broad_phase, threads)
     engine.add(scene.bodies.block())
     rules = Rules(margin=Margin(margin, 0.0), geometries=scene.geometries, ignored=scene.ignored, ellipsoid_method=ellipsoid_method)
     engine.set_rules(rules)

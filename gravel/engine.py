@@ -439,6 +439,11 @@ def make_engine(device: str = "cpu", precision: str = "single", broad_phase: str
     return CpuEngine(np.float32 if precision == "single" else np.float64, broad_phase, threads)
 
 
+def finest_precision(device: str) -> str:
+    """The best that a device has."""
+    return "double" if device == "cpu" else "single"
+
+
 def _make_gpu_engine(device: str, precision: str, broad_phase: str) -> Engine:
     try:
         from gravel.gpu.engine import GpuEngine, check_settings

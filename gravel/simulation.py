@@ -1083,11 +1083,12 @@ class Simulation:
         laws: dict | None = None,
         surfaces: dict | None = None,
         domain: Any = "auto",
+        device: str | None = None,
     ) -> "Simulation":
         """The simulation that a checkpoint holds; see ``gravel.io.checkpoint.load``."""
         from gravel.io.checkpoint import load
 
-        return load(path, threads, motions, laws, surfaces, domain)
+        return load(path, threads, motions, laws, surfaces, domain, device)
 
 
 def _nobody():

@@ -405,6 +405,11 @@ class CpuEngine:
         self.shifted = False
         if not bouncy or (found.contact_total == 0 and self.share.alone):
             return 0
+        return self._collide(self.inertia, self.carry)
+
+    def _collide(self, inertia, carry):
+        """Impacts, one after the other; returns how many."""
+        found, rules = self.detector, self.rules
         times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
         self.shift = self.buffers.array("shift", len(found.order), (3,), "f8")
         partners = self.buffers.array("partners", len(found.order), dtype="i4")
@@ -412,7 +417,7 @@ class CpuEngine:
         impacts.count_partners(found.touching, partners)
         on = rules.contact_values, times, rules.gravity, rules.threshold, partners
         strike = lambda touched, barred: impacts.bounce(  # noqa: E731
-            found.contacts, found.touching, found.arranged, self.inertia, self.carry, *on, touched, barred, self.blow, self.shift
+            found.contacts, found.touching, found.arranged, inertia, carry, *on, touched, barred, self.blow, self.shift
         )
         touched = np.ones(len(found.order), np.bool_)
         if not self.share.alone:

@@ -277,16 +277,15 @@ class GpuEngine(CpuEngine):
         self.blow, self.shifted = np.empty((0, 3), np.float32), False
         if not (rules.bouncy and impacts_first) or (found.contact_total == 0 and self.share.alone):
             return 0
-        return self._bounce_on_host(impacts_first)
+        return self._bounce_on_host()
 
-    def _bounce_on_host(self, impacts_first):
+    def _bounce_on_host(self):
         """Impacts one after the other, on copies of contacts and velocities."""
-        device_inertia, device_carry, device_bodies = self.inertia, self.carry, self.bodies
-        self.host_carry = to_host(device_carry)
-        collisions = super().bounce(impacts_first)
-        self.inertia, self.carry, self.bodies = device_inertia, device_carry, device_bodies
-        if self.shifted or not self.share.alone:
-            to_device(self.detector.arranged.velocity, self.detector.device_arranged.velocity)
+        found = self.detector
+        self.blow = np.zeros((found.contact_total, 3), np.float32)
+        collisions = self._collide(to_host(self.inertia).reshape(-1), to_host(self.carry))
+        if self.shifted:
+            to_device(found.arranged.velocity, found.device_arranged.velocity)
         return collisions
 
     def _find_carry(self):
@@ -301,20 +300,10 @@ class GpuEngine(CpuEngine):
             to_device(values, self.carry)
 
     def add_forces(self):
-        found, rows, n = self.detector, self.host_rows, self.detector.n
-        nothing = self.device_buffers.array("no_force", 0, (3,), wp.float64)
-        forces = nothing, nothing
-        bodies = self.bodies
-        if rows.forced:
-            forces = self._forces(found)
-        given = found.device_arranged, bodies, wp.vec3d(*self.rules.gravity), *forces, self.rules.step
+        found, nothing = self.detector, self.device_buffers.array("no_force", 0, (3,), wp.float64)
+        forces = self.mirror.on_device(self.host_rows, "force", "torque") if self.host_rows.forced else (nothing, nothing)
+        given = found.device_arranged, self.bodies, wp.vec3d(*self.rules.gravity), *forces, self.rules.step
         run(integrate.add_forces, found.real_bodies, [*given], self.device)
-        if n > found.real_bodies:  # images fall as their bodies do; nobody reads it
-            pass
-        return None
-
-    def _forces(self, found):
-        return self.mirror.on_device(self.host_rows, "force", "torque")
 
     def measure_joints(self):
         members, bodies = self.members, self._host_poses_of_members()

@@ -2,6 +2,8 @@
 
 import warp as wp
 
+vec8 = wp.types.vector(length=8, dtype=wp.float32)  # v, -, w, -: a velocity row
+
 
 @wp.struct
 class Bodies:
@@ -96,10 +98,10 @@ class Unknowns:
 
     impulse: wp.array(dtype=wp.vec3)  # p on b, N s
     torque: wp.array(dtype=wp.vec3)  # rolling and spinning, N m s; empty where there is none
-    velocity: wp.array2d(dtype=float)  # (bodies + 1, 8)
+    velocity: wp.array(dtype=vec8)  # (bodies + 1,)
     last_impulse: wp.array(dtype=wp.vec3)  # of the sweep before, for momentum
     last_torque: wp.array(dtype=wp.vec3)
-    last_velocity: wp.array2d(dtype=float)
+    last_velocity: wp.array(dtype=vec8)
     inertia: wp.array2d(dtype=float)  # (bodies + 1, 8) inverse inertia xx xy xz yy yz zz, world frame; empty where all are balls
 
 
@@ -114,3 +116,8 @@ class Memory:
     torque: wp.array2d(dtype=float)
     first: wp.array(dtype=wp.int32)
     number: wp.array(dtype=wp.int32)
+
+
+def as_rows(array: wp.array) -> wp.array:
+    """The same memory, (n, 8) numbers, as n velocity rows."""
+    return wp.array(ptr=array.ptr, dtype=vec8, shape=(array.shape[0],), device=array.device, copy=False)

@@ -76,9 +76,10 @@ def check_path(path, in_parts=False):
     return writable
 
 
-def load(path, threads=None, motions=None, laws=None, surfaces=None, domain="auto"):
+def load(path, threads=None, motions=None, laws=None, surfaces=None, domain="auto", device=None):
     """The simulation that a checkpoint holds. ``motions`` and ``surfaces`` (body -> function) and ``laws`` (joint -> motor or spring) give
-    back those motions, surface velocities and drives that were Python functions. ``domain``: how processes share it from now on."""
+    back those motions, surface velocities and drives that were Python functions. ``domain``: how processes share it from now on. ``device``:
+    on which it goes on; None: on the one it was on."""
     path = pathlib.Path(path)
     checked_threads(threads)
     arrays, about = _contents_of(path)
@@ -88,7 +89,7 @@ def load(path, threads=None, motions=None, laws=None, surfaces=None, domain="aut
             ids = saved.arrays["bodies/id"]
             sound.need(np.isin(saved.arrays["memory/at"], ids).all(), "memory/at names a body that is not there")
             arrays = saved.arrays_for(ids)
-        return simulation_of(arrays, about, threads, motions or {}, laws or {}, surfaces or {}, domain)
+        return simulation_of(arrays, about, threads, motions or {}, laws or {}, surfaces or {}, domain, device)
 
 
 def load_parts(path: str | os.PathLike, rank: int, size: int) -> Saved:
@@ -188,7 +189,7 @@ def settings_of(about):
     return {**settings, "solver": solver, "sleep": None if about["sleep"] is None else Sleep(**about["sleep"])}
 
 
-def simulation_of(arrays, about, threads, motions, laws, surfaces, domain):
+def simulation_of(arrays, about, threads, motions, laws, surfaces, domain, device=None):
     """The simulation that the arrays and the description of a checkpoint hold; all is looked at first. Of several processes each reads
     all, and keeps its part."""
     from gravel.simulation import Simulation
@@ -196,7 +197,8 @@ def simulation_of(arrays, about, threads, motions, laws, surfaces, domain):
     geometries = geometries_of(arrays)
     _check_all(arrays, about, geometries)
     scene = scene_of(arrays, about, geometries)
-    simulation = Simulation(scene, threads=threads, domain=domain, **settings_of(about))
+    settings = settings_of(about)
+    simulation = Simulation(scene, threads=threads, domain=domain, **{**settings, "device": device or settings["device"]})
     if simulation.processes.size > 1:
         arrays = Saved(listed(arrays), about).arrays_for(simulation.engine.ids())
     restore(simulation, arrays, about, motions, laws, surfaces)

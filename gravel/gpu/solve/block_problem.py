@@ -21,7 +21,7 @@ from gravel.gpu.solve import blocks as kernels
 from gravel.gpu.solve import colours, cones
 from gravel.gpu.solve.assemble import assemble
 from gravel.gpu.solve.incidence import find_incidence
-from gravel.gpu.structs import Rows, Unknowns
+from gravel.gpu.structs import Rows, Unknowns, as_rows
 
 
 class Vector(NamedTuple):
@@ -57,7 +57,8 @@ class DeviceProblem:
         self.workers = workers_of(self.device)
         self.slot = self.rows = self.graph = self.parts = None
         self.unknowns = Unknowns()
-        self.unknowns.velocity, self.unknowns.inertia = made.arranged.velocity, inertia
+        self.device_velocity = made.arranged.velocity
+        self.unknowns.velocity, self.unknowns.inertia = as_rows(self.device_velocity), inertia
         self.begun, self.wild = False, NEVER
         array = buffers.array
         self.worst, self.total = array("worker_worst", self.workers), array("worker_total", self.workers, dtype=wp.float64)
@@ -98,7 +99,7 @@ class DeviceProblem:
         turning = m if self.rolling else 0
         now.impulse, now.last_impulse = array("row_impulse", m, dtype=vec3), array("last_impulse", m, dtype=vec3)
         now.torque, now.last_torque = array("row_torque", turning, dtype=vec3), array("last_torque", turning, dtype=vec3)
-        now.last_velocity = array("last_velocity", self.bodies + 1, (8,))
+        now.last_velocity = as_rows(array("last_velocity", self.bodies + 1, (8,)))
 
     @functools.cached_property
     def incidence(self):
@@ -110,16 +111,16 @@ class DeviceProblem:
         if self.velocity is None:
             self.velocity = np.zeros((self.bodies + 1, 8), np.float32)
         if self.share.alone:
-            self.members.fetch(self.unknowns.velocity, self.velocity)
+            self.members.fetch(self.device_velocity, self.velocity)
         else:
-            self.velocity[:] = self.unknowns.velocity.numpy()
+            self.velocity[:] = self.device_velocity.numpy()
         return self.velocity.reshape(-1)
 
     def _give(self):
         if self.share.alone:
-            self.members.send(self.velocity, self.unknowns.velocity)
+            self.members.send(self.velocity, self.device_velocity)
         else:
-            to_device(self.velocity, self.unknowns.velocity)
+            to_device(self.velocity, self.device_velocity)
 
     # --- Gauss-Seidel
     def begin(self):

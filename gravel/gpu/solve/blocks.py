@@ -14,10 +14,9 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from gravel.gpu.collide.narrow import angular, linear
 from gravel.gpu.formulas import FORMS
 from gravel.gpu.solve.assemble import inertia_of
-from gravel.gpu.structs import Rows, Unknowns
+from gravel.gpu.structs import Rows, Unknowns, vec8
 from gravel.formulas import momentum
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
@@ -31,7 +30,6 @@ class Answer:
     """What a contact makes of the relative velocity of its bodies."""
 
     u: wp.vec3  # with its bias
-    w: wp.vec3  # of turning
     response_n: float
     response_t: float
     mean: float
@@ -61,13 +59,18 @@ def torque_within(q: wp.vec3, n: wp.vec3, roll: float, spin: float):
 
 
 @wp.func
-def add_to(velocity: wp.array2d(dtype=float), i: int, v: wp.vec3, w: wp.vec3):
-    velocity[i, 0] = velocity[i, 0] + v[0]
-    velocity[i, 1] = velocity[i, 1] + v[1]
-    velocity[i, 2] = velocity[i, 2] + v[2]
-    velocity[i, 4] = velocity[i, 4] + w[0]
-    velocity[i, 5] = velocity[i, 5] + w[1]
-    velocity[i, 6] = velocity[i, 6] + w[2]
+def linear(v: vec8):
+    return wp.vec3(v[0], v[1], v[2])
+
+
+@wp.func
+def angular(v: vec8):
+    return wp.vec3(v[4], v[5], v[6])
+
+
+@wp.func
+def changed(v: vec8, dv: wp.vec3, dw: wp.vec3):
+    return vec8(v[0] + dv[0], v[1] + dv[1], v[2] + dv[2], v[3], v[4] + dw[0], v[5] + dw[1], v[6] + dw[2], v[7])
 
 
 @functools.cache
@@ -75,93 +78,93 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
     """The kernels for problems of balls or of any bodies, with rolling friction or without."""
 
     @wp.func
-    def answer(rows: Rows, unknowns: Unknowns, i: int):
-        a, b, n, v = rows.a[i], rows.b[i], rows.normal[i], unknowns.velocity
-        wa, wb = angular(v, a), angular(v, b)
+    def answer(rows: Rows, i: int, va: vec8, vb: vec8):
+        n, wa, wb = rows.normal[i], angular(va), angular(vb)
         out = Answer()
-        u = linear(v, b) - linear(v, a) + rows.bias[i]
+        u = linear(vb) - linear(va) + rows.bias[i]
         if wp.static(balls):
-            mass = wp.max(rows.mass[i][0] + rows.mass[i][1], TINY)
-            ra, rb, ia, ib = rows.balls[i][0], rows.balls[i][1], rows.balls[i][2], rows.balls[i][3]
+            mass, ball = rows.mass[i], rows.balls[i]
+            ra, rb, ia, ib = ball[0], ball[1], ball[2], ball[3]
             u -= wp.cross(ra * wa + rb * wb, n)
             turn = ra * ra * ia + rb * rb * ib
-            out.response_n = mass
-            out.response_t = mass + turn
-            out.mean = mass + TWO_THIRDS * turn
+            out.response_n = wp.max(mass[0] + mass[1], TINY)
+            out.response_t = out.response_n + turn
+            out.mean = out.response_n + TWO_THIRDS * turn
             out.twist = wp.max(ia + ib, TINY)
         else:
             u += wp.cross(wb, rows.arm_b[i]) - wp.cross(wa, rows.arm_a[i])
-            out.response_n = rows.response[i][0]
-            out.response_t = rows.response[i][1]
-            out.mean = rows.response[i][2]
-            out.twist = rows.response[i][3]
+            response = rows.response[i]
+            out.response_n = response[0]
+            out.response_t = response[1]
+            out.mean = response[2]
+            out.twist = response[3]
         out.u = u
-        out.w = wb - wa
         return out
 
     @wp.func
-    def turn_of_a(rows: Rows, unknowns: Unknowns, i: int, p: wp.vec3, q: wp.vec3):
-        """Change of a's angular velocity by impulse p (on b) and torque impulse q."""
+    def a_after(rows: Rows, unknowns: Unknowns, i: int, v: vec8, p: wp.vec3, q: wp.vec3):
+        """Velocity row of a after impulse p and torque impulse q on b, and their opposites on a."""
         if wp.static(balls):
-            ia = rows.balls[i][2]
-            return -ia * (rows.balls[i][0] * wp.cross(rows.normal[i], p) + q)
-        return -(inertia_of(unknowns.inertia, rows.a[i]) * (wp.cross(rows.arm_a[i], p) + q))
+            ball = rows.balls[i]
+            return changed(v, -rows.mass[i][0] * p, -ball[2] * (ball[0] * wp.cross(rows.normal[i], p) + q))
+        return changed(v, -rows.mass[i][0] * p, -(inertia_of(unknowns.inertia, rows.a[i]) * (wp.cross(rows.arm_a[i], p) + q)))
 
     @wp.func
-    def turn_of_b(rows: Rows, unknowns: Unknowns, i: int, p: wp.vec3, q: wp.vec3):
+    def b_after(rows: Rows, unknowns: Unknowns, i: int, v: vec8, p: wp.vec3, q: wp.vec3):
         if wp.static(balls):
-            ib = rows.balls[i][3]
-            return ib * (q - rows.balls[i][1] * wp.cross(rows.normal[i], p))
-        return inertia_of(unknowns.inertia, rows.b[i]) * (wp.cross(rows.arm_b[i], p) + q)
-
-    @wp.func
-    def push(rows: Rows, unknowns: Unknowns, i: int, p: wp.vec3, q: wp.vec3):
-        """Impulse p and torque impulse q on b, their opposites on a. Immovable bodies are read by all, never written."""
-        if rows.mass[i][0] > 0.0:
-            add_to(unknowns.velocity, rows.a[i], -rows.mass[i][0] * p, turn_of_a(rows, unknowns, i, p, q))
-        if rows.mass[i][1] > 0.0:
-            add_to(unknowns.velocity, rows.b[i], rows.mass[i][1] * p, turn_of_b(rows, unknowns, i, p, q))
+            ball = rows.balls[i]
+            return changed(v, rows.mass[i][1] * p, ball[3] * (q - ball[1] * wp.cross(rows.normal[i], p)))
+        return changed(v, rows.mass[i][1] * p, inertia_of(unknowns.inertia, rows.b[i]) * (wp.cross(rows.arm_b[i], p) + q))
 
     @wp.func
     def solve_contact(rows: Rows, unknowns: Unknowns, i: int, coulomb: float, beta: float):
         """(square of the change, m2/s2, and what it adds to ``uphill``) of the sweep's step at one contact."""
-        it, n = answer(rows, unknowns, i), rows.normal[i]
-        mu, cohesion = rows.friction[i][0], rows.friction[i][1]
-        last = unknowns.impulse[i]
+        a, b, n = rows.a[i], rows.b[i], rows.normal[i]
+        va, vb = 1.0 * unknowns.velocity[a], 1.0 * unknowns.velocity[b]
+        it, law = answer(rows, i, va, vb), rows.friction[i]
+        mu, cohesion = law[0], law[1]
+        last = 1.0 * unknowns.impulse[i]
         p = last + beta * (last - unknowns.last_impulse[i])  # the velocities are extrapolated already
         unknowns.last_impulse[i] = last
         un, pn = wp.dot(it.u, n), wp.dot(p, n)
         # the impulse that is best for this contact alone, in the metric of the two responses ...
         qn = pn + cohesion - un / it.response_n
-        q = p - pn * n - (it.u - un * n) / it.response_t
+        q = p - pn * n - (1.0 / it.response_t) * (it.u - un * n)
         qt = wp.length(q)
         # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
         load = qn
-        if not (qn >= 0.0 and mu * qn >= qt) and coulomb == 0.0:
+        if coulomb == 0.0 and not (qn >= 0.0 and mu * qn >= qt):
             load = (mu * it.response_t * qt + it.response_n * qn) / (it.response_n + mu * mu * it.response_t)
         load = wp.max(load, 0.0)
         bears = load
         if coulomb > 0.0:  # strong friction answers a growing load by and by, or contacts that push each other never agree
             before = wp.max(wp.dot(last, n) + cohesion, 0.0)
             bears = wp.min(load, before + wp.min(1.0, 0.5 / wp.max(mu, TINY)) * (load - before))
-        new = (load - cohesion) * n + wp.min(1.0, mu * bears / wp.max(qt, TINY)) * q
-        d = new - p
-        unknowns.impulse[i] = new
+        keep = float(1.0)
+        if mu * bears < qt:
+            keep = mu * bears / qt
+        now = (load - cohesion) * n + keep * q
+        d = now - p
+        unknowns.impulse[i] = now
         error = wp.dot(d, d) * it.mean * it.mean
-        climb = -wp.dot(d, new - last) * it.response_n
-        push(rows, unknowns, i, d, wp.vec3())
+        climb = -wp.dot(d, now - last) * it.response_n
+        va = a_after(rows, unknowns, i, va, d, wp.vec3())
+        vb = b_after(rows, unknowns, i, vb, d, wp.vec3())
         if wp.static(rolling):
             # rolling and spinning impulses: onto the disc and the segment that the normal impulse allows
-            v = unknowns.velocity
-            last_torque = unknowns.torque[i]
+            last_torque, arms = 1.0 * unknowns.torque[i], rows.rolling[i]
             o = last_torque + beta * (last_torque - unknowns.last_torque[i])
             unknowns.last_torque[i] = last_torque
-            w = angular(v, rows.b[i]) - angular(v, rows.a[i])
-            e = torque_within(o - w / it.twist, n, rows.rolling[i][0] * load, rows.rolling[i][1] * load) - o
+            e = torque_within(o - (angular(vb) - angular(va)) / it.twist, n, arms[0] * load, arms[1] * load) - o
             unknowns.torque[i] = o + e
             error += wp.dot(e, e) * it.twist * it.mean  # an angular velocity; the ratio of the two responses makes a speed of it
             climb -= wp.dot(e, o + e - last_torque) * it.twist
-            push(rows, unknowns, i, wp.vec3(), e)
+            va = a_after(rows, unknowns, i, va, wp.vec3(), e)
+            vb = b_after(rows, unknowns, i, vb, wp.vec3(), e)
+        if rows.mass[i][0] > 0.0:  # immovable bodies are read by all, never written
+            unknowns.velocity[a] = va
+        if rows.mass[i][1] > 0.0:
+            unknowns.velocity[b] = vb
         return error, climb
 
     @wp.kernel(module="unique", enable_backward=False)
@@ -201,15 +204,17 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         high = float(0.0)
         squares = wp.float64(0.0)
         for i in range(t, count, workers):
-            it, n = answer(rows, unknowns, i), rows.normal[i]
-            mu, p = rows.friction[i][0], unknowns.impulse[i]
+            va, vb, n = unknowns.velocity[rows.a[i]], unknowns.velocity[rows.b[i]], rows.normal[i]
+            it, mu, p = answer(rows, i, va, vb), rows.friction[i][0], unknowns.impulse[i]
             un = wp.dot(it.u, n)
-            u = it.u + coulomb * mu * wp.length(it.u - un * n) * n
-            q, load = onto_cone(p - u / it.mean, n, mu, rows.friction[i][1])
+            u = 1.0 * it.u
+            if coulomb > 0.0:
+                u += coulomb * mu * wp.length(it.u - un * n) * n
+            q, load = onto_cone(p - (1.0 / it.mean) * u, n, mu, rows.friction[i][1])
             error = wp.length_sq(q - p) * it.mean * it.mean
             if wp.static(rolling):
                 o = unknowns.torque[i]
-                e = torque_within(o - it.w / it.twist, n, rows.rolling[i][0] * load, rows.rolling[i][1] * load) - o
+                e = torque_within(o - (angular(vb) - angular(va)) / it.twist, n, rows.rolling[i][0] * load, rows.rolling[i][1] * load) - o
                 error += wp.dot(e, e) * it.twist * it.mean
             high = wp.max(high, error)
             squares += wp.float64(error)
@@ -219,10 +224,11 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
     @wp.kernel(module="unique", enable_backward=False)
     def gradient(rows: Rows, unknowns: Unknowns, g: wp.array(dtype=wp.vec3), g_torque: wp.array(dtype=wp.vec3)):
         i = wp.tid()
-        it = answer(rows, unknowns, i)
+        va, vb = unknowns.velocity[rows.a[i]], unknowns.velocity[rows.b[i]]
+        it = answer(rows, i, va, vb)
         g[i] = it.u
         if wp.static(rolling):
-            g_torque[i] = it.w
+            g_torque[i] = angular(vb) - angular(va)
 
     @wp.kernel(module="unique", enable_backward=False)
     def apply(
@@ -235,20 +241,17 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
     ):
         """Velocity of each body += M^-1 D x."""
         k = wp.tid()
-        v, w = wp.vec3(), wp.vec3()
+        v = 1.0 * unknowns.velocity[k]
         for at in range(first[k], first[k + 1]):
             i = incidence[at] >> 1
             q = wp.vec3()
             if wp.static(rolling):
                 q = x_torque[i]
             if incidence[at] & 1 == 0:
-                v -= rows.mass[i][0] * x[i]
-                w += turn_of_a(rows, unknowns, i, x[i], q)
+                v = a_after(rows, unknowns, i, v, x[i], q)
             else:
-                v += rows.mass[i][1] * x[i]
-                w += turn_of_b(rows, unknowns, i, x[i], q)
-        if first[k + 1] > first[k]:
-            add_to(unknowns.velocity, k, v, w)
+                v = b_after(rows, unknowns, i, v, x[i], q)
+        unknowns.velocity[k] = v
 
     @wp.kernel(module="unique", enable_backward=False)
     def list_steps(rows: Rows, eta: wp.array(dtype=wp.vec2)):
@@ -275,13 +278,12 @@ def set_pace(known: wp.array(dtype=float)):
 
 
 @wp.kernel
-def carry_on(known: wp.array(dtype=float), velocity: wp.array2d(dtype=float), last: wp.array2d(dtype=float)):
+def carry_on(known: wp.array(dtype=float), velocity: wp.array(dtype=vec8), last: wp.array(dtype=vec8)):
     """Velocities are affine in the impulses, so they are extrapolated with the same beta."""
     i = wp.tid()
-    for k in range(8):
-        v = velocity[i, k]
-        velocity[i, k] = v + known[BETA] * (v - last[i, k])
-        last[i, k] = v
+    v = 1.0 * velocity[i]
+    velocity[i] = v + known[BETA] * (v - last[i])
+    last[i] = v
 
 
 @wp.kernel

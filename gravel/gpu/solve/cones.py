@@ -79,7 +79,10 @@ def measure(
     squares = wp.float64(0.0)
     for i in range(t, count, workers):
         n, mu, step = rows.normal[i], rows.friction[i][0], eta[i][0]
-        p, load = onto_cone(x[i] - step * (g[i] + coulomb * slip_of(g[i], n, mu) * n), n, mu, rows.friction[i][1])
+        u = 1.0 * g[i]
+        if coulomb > 0.0:
+            u += coulomb * slip_of(g[i], n, mu) * n
+        p, load = onto_cone(x[i] - step * u, n, mu, rows.friction[i][1])
         error = wp.length_sq(p - x[i]) / (step * step)
         if rows.rolling.shape[0] > 0:
             q = torque_within(x_torque[i] - eta[i][1] * g_torque[i], n, rows.rolling[i][0] * load, rows.rolling[i][1] * load)
