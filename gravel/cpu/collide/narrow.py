@@ -163,7 +163,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
 # there may be: only that where there is no room, and -1 where ``many`` were too few.
 ball_contacts_of_tile = make_narrow_phase(table.ball_contact, table.no_work, 1)
 ball_mesh_contacts_of_tile = make_narrow_phase(table.ball_mesh_contact, table.mesh_work, table.ROWS)
-box_contacts_of_tile = make_narrow_phase(table.box_contact, table.no_work, geometry.MOST_POINTS)
+box_contacts_of_tile = make_narrow_phase(table.box_contact, table.box_work, geometry.MOST_POINTS)
 ellipsoid_contacts_of_tile = make_narrow_phase(table.ellipsoid_contact, table.ellipsoid_work, 1)
 
 
