@@ -13,6 +13,12 @@ BALL, OTHER = 1, 2  # it can, and is a ball for the solver (inertia a number, ar
 HASTE = 2.0  # a blow may make a body faster within the step: its neighbours are looked for as if it had been by so much
 
 
+def scale_of(radius_a: float, radius_b: float):
+    """The length by which the precision of a pair is measured: the smaller one's size, unless the other is far too large."""
+    larger = max(radius_a, radius_b)
+    return max(2.0 * min(radius_a, radius_b), 1e-6 * larger if larger < math.inf else 0.0)
+
+
 def half_of_ellipsoid(m: Matrix, x: float, y: float, z: float):
     """Half extents of an ellipsoid's axis-aligned box (paper 002, eq. 12)."""
     return (

@@ -28,7 +28,7 @@ import math
 
 from gravel.formulas.contact_rows import write_contact
 from gravel.formulas.kinds import Matrix, Names, Symmetric, Table, Turn, Vector
-from gravel.formulas.vectors import quaternion, rotate_back, tangents, to_matrix, vector
+from gravel.formulas.vectors import quaternion_of, rotate_back, tangents, to_matrix, vector
 from gravel.shapes import SPHERE
 
 DIRECT, METHOD_1, METHOD_2 = 0, 1, 2
@@ -308,8 +308,8 @@ def radii_of(kind: int, size: Vector):
 def turn_of(kind: int, turn: Turn):
     """The turn of an ellipsoid; a ball has none."""
     if kind == SPHERE:
-        return quaternion(1.0, 0.0, 0.0, 0.0)
-    return quaternion(turn[0], turn[1], turn[2], turn[3])
+        return quaternion_of(1.0, 0.0, 0.0, 0.0)
+    return quaternion_of(turn[0], turn[1], turn[2], turn[3])
 
 
 def between_ellipsoids(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from gravel.formulas.contact_rows import write_contact
-from gravel.formulas.kinds import Names, Table, Turn, Vector
+from gravel.formulas.kinds import Matrix, Names, Table, Turn, Vector
 from gravel.formulas.vectors import rotate, rotate_back, to_matrix
 
 
@@ -38,13 +38,32 @@ def sphere_box(radius: float, half: Vector, turn: Turn, dx: float, dy: float, dz
     m = to_matrix(turn)
     x, y, z = rotate_back(m, -dx, -dy, -dz)  # the ball's centre in the box frame
     cx, cy, cz = min(max(x, -half[0]), half[0]), min(max(y, -half[1]), half[1]), min(max(z, -half[2]), half[2])
-    ex, ey, ez = cx - x, cy - y, cz - z
+    depth_x, depth_y, depth_z = half[0] - abs(x), half[1] - abs(y), half[2] - abs(z)
+    return sphere_at_box(radius, m, x, y, z, cx - x, cy - y, cz - z, depth_x, depth_y, depth_z, out, feature)
+
+
+def sphere_at_box(
+    radius: float,
+    m: Matrix,
+    x: float,
+    y: float,
+    z: float,
+    ex: float,
+    ey: float,
+    ez: float,
+    depth_x: float,
+    depth_y: float,
+    depth_z: float,
+    out: Table,
+    feature: Names,
+):
+    """Contact of a ball, its centre at (x, y, z) in the frame of a box whose turn is m, with the point of the box that is nearest to it,
+    at e from the centre; how deep the centre lies below the faces counts where it is inside, and e is zero."""
     distance = math.sqrt(ex * ex + ey * ey + ez * ez)
     nx, ny, nz = float(0.0), float(0.0), float(0.0)
     if distance > 0.0:
         nx, ny, nz = ex / distance, ey / distance, ez / distance
     else:  # the centre is inside: out through the nearest face
-        depth_x, depth_y, depth_z = half[0] - abs(x), half[1] - abs(y), half[2] - abs(z)
         if depth_x <= depth_y and depth_x <= depth_z:
             distance, nx = -depth_x, -math.copysign(1.0, x)
         elif depth_y <= depth_z:

@@ -10,7 +10,7 @@ def vector(x: float, y: float, z: float):
     return x, y, z
 
 
-def quaternion(w: float, x: float, y: float, z: float):
+def quaternion_of(w: float, x: float, y: float, z: float):
     """Four numbers as one, q[i]; likewise."""
     return w, x, y, z
 

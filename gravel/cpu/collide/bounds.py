@@ -22,7 +22,8 @@ from gravel.state import MOVABLE, SHAPE, STATUS
 CHUNK = 4096
 BINS = 128  # powers of two of the reach, 2^-64 to 2^63
 
-half_extents = FORMS.of(bounds).half_extents
+_formulas = FORMS.of(bounds)
+half_extents, scale_of = _formulas.half_extents, _formulas.scale_of
 
 
 class Statistics(NamedTuple):

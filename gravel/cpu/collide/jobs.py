@@ -12,12 +12,12 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import margin_of
+from gravel.cpu.collide.bounds import margin_of, scale_of
 from gravel.cpu.collide.ellipsoids import between_ellipsoids
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.manifold import convex_convex, convex_plane
 from gravel.cpu.collide.meshes import collect, mesh_mesh, sphere_mesh, thin_out_by_normal
-from gravel.cpu.collide.narrow import in_order, may_close, scale_of
+from gravel.cpu.collide.narrow import in_order, may_close
 from gravel.cpu.collide.pair_functions import ROWS
 from gravel.cpu.collide.rounds import sphere_round
 from gravel.cpu.collide.support import Solid, solid_of

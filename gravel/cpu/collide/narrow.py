@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from gravel.cpu.collide import pair_functions as table
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import HASTE, margin_of
+from gravel.cpu.collide.bounds import HASTE, margin_of, scale_of
 from gravel.cpu.threads import INNER, Kernel, named
 from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
@@ -95,13 +95,6 @@ def in_order(a, b, tag, identity):
     bit, on the order in which their bodies were found."""
     kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
     return (b, a) if kind_a > kind_b or (kind_a == kind_b and identity[a] > identity[b]) else (a, b)
-
-
-@njit(**INNER)
-def scale_of(radius_a, radius_b):
-    """The length by which the precision of a pair is measured: the smaller one's size, unless the other is far too large."""
-    larger = max(radius_a, radius_b)
-    return max(2.0 * min(radius_a, radius_b), 1e-6 * larger if larger < math.inf else 0.0)
 
 
 def make_narrow_phase(pair_contacts, make_work, rows):
