@@ -1,34 +1,40 @@
 """Arrays on a device that are kept between steps and grow."""
 
-import numpy as np
-import warp as wp
+import math
 
-MEGABYTE = 1e6
+import warp as wp
 
 
 class DeviceBuffers:
-    def __init__(self, device):
+    def __init__(self, device: str):
         self.device = device
-        self.held, self.views = {}, {}
+        self.held: dict[str, wp.array] = {}
+        self.views: dict[str, wp.array] = {}
+        self.enough: dict[str, int] = {}  # numbers that nobody knows beforehand: what was enough last time, by name
 
-    def array(self, name, rows, shape=(), dtype=wp.float32):
-        """An array of so many rows; its content is not kept. A name has one type and shape of row for life."""
+    def array(self, name: str, rows: int, shape: tuple[int, ...] = (), dtype=wp.float32) -> wp.array:
+        """An array of so many rows; its content is not kept. A name has one shape of its rows and one type for life."""
         view = self.views.get(name)
         if view is not None and view.shape[0] == rows:
             return view
         held = self.held.get(name)
         if held is None or held.shape[0] < rows:
             room = rows if held is None else max(rows, held.shape[0] + held.shape[0] // 4)
-            self.held[name] = self.views[name] = held = view = None  # the old one goes before the new one comes
-            held = self.held[name] = allocate(name, (max(room, 1), *shape), dtype, self.device)
-        view = self.views[name] = held[:rows]
+            self.held.pop(name, None), self.views.pop(name, None)
+            held = view = None  # the old one goes before the new one comes
+            held = self.held[name] = self._allocate(name, room, shape, dtype)
+        view = self.views[name] = held[:rows] if held.shape[0] > rows else held
         return view
 
+    def _allocate(self, name, rows, shape, dtype):
+        try:
+            return wp.empty((rows, *shape), dtype=dtype, device=self.device)
+        except (MemoryError, RuntimeError) as error:
+            size = rows * math.prod(shape) * wp.types.type_size_in_bytes(dtype) / 1e6
+            raise MemoryError(
+                f"{self.device} has no room for {name!r}: {size:.0f} MB were asked for, beside {self.megabytes():.0f} MB that are kept"
+            ) from error
 
-def allocate(name, shape, dtype, device):
-    """A new array of zeros; or one sentence on what there was no room for."""
-    try:
-        return wp.zeros(shape, dtype=dtype, device=device)
-    except (RuntimeError, MemoryError) as error:
-        size = float(np.prod(shape)) * wp.types.type_size_in_bytes(dtype) / MEGABYTE
-        raise MemoryError(f"device {device.alias} has no room for {size:.3g} MB of {name.replace('_', ' ')}") from error
+    def megabytes(self) -> float:
+        """MB that are kept."""
+        return sum(array.capacity for array in self.held.values()) / 1e6

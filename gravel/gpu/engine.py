@@ -20,10 +20,11 @@ from gravel.cpu.solve import match as host_match
 from gravel.cpu.solve.block_problem import NO_JOINTS
 from gravel.cpu.solve.blocks import COHESION, FRICTION, ROWS_BALL, WIDTH
 from gravel.cpu.threads import use_threads
-from gravel.engine import Commit, Detection, no_lap
+from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, no_lap
 from gravel.gpu import integrate
 from gravel.gpu.buffers import DeviceBuffers
 from gravel.gpu.collide.detector import PHASES, DeviceDetector
+from gravel.gpu.collide.pieces import Shapes
 from gravel.gpu.devices import find_device, to_device, to_host
 from gravel.gpu.launch import run
 from gravel.gpu.mirror import Mirror, Some
@@ -48,8 +49,8 @@ class DeviceRules(NamedTuple):
     scalars: object
     coulomb: bool
     friction: float
-    shapes: object
-    half: np.ndarray
+    shapes: Shapes
+    half: wp.array  # (g, 3) half extents of the geometries
 
 
 class GpuEngine(CpuEngine):
@@ -128,6 +129,8 @@ class GpuEngine(CpuEngine):
         scalars = assemble.Scalars()
         scalars.step, scalars.recovery, scalars.recovery_speed = own.step, own.scalars.recovery, own.scalars.recovery_speed
         coulomb, friction = own.scalars.coulomb > 0, own.scalars.friction
+        shapes = Shapes(self.library, ELLIPSOID_METHODS.index(rules.ellipsoid_method))
+        half = wp.array(own.half.astype(np.float32).reshape(-1, 3), dtype=wp.float32, device=self.device)
         self.device_rules = DeviceRules(
             own.step, own.margin, device_ignored, device_values, scalars, coulomb, friction, own.shapes, own.half
         )

@@ -3,7 +3,7 @@ precision; so is all that turns them."""
 
 import warp as wp
 
-from gravel.cpu.collide.bounds import MOVES
+from gravel.formulas.bounds import MOVES
 from gravel.gpu.structs import Arranged, Bodies
 from gravel.state import MOVABLE, STATUS
 

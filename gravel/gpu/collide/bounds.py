@@ -5,15 +5,16 @@ As ``gravel.cpu.collide.bounds``, body by body; here the bodies keep the order o
 
 import warp as wp
 
-from gravel.cpu.collide.bounds import BALL, HASTE, MOVES, OTHER
-from gravel.formulas import vectors
+from gravel.formulas import bounds, vectors
+from gravel.formulas.bounds import BALL, HASTE, MOVES, OTHER
 from gravel.gpu.formulas import FORMS, to_matrix
 from gravel.gpu.structs import Arranged, Bodies, Margin
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
-rotate = FORMS.of(vectors).rotate
+ROUNDED_UP = 1.000001  # a box in single precision must hold its body
+rotate, half_extents = FORMS.of(vectors).rotate, FORMS.of(bounds).half_extents
 
 
 @wp.func
@@ -46,9 +47,10 @@ def arrange(
     jointed: wp.array(dtype=wp.uint8),
     margin: Margin,
     step: float,
+    half: wp.array2d(dtype=float),
     arranged: Arranged,
 ):
-    """``arranged`` := the bodies."""
+    """``arranged`` := the bodies; ``half``: half extents of the geometries."""
     i = wp.tid()
     shape = bodies.tag[i, SHAPE]
     slack = wp.float64(slack_of(i, bodies, margin, step))
@@ -86,5 +88,9 @@ def arrange(
     if arranged.geometry.shape[0] > 0:
         arranged.geometry[i] = bodies.geometry[i]
     if arranged.half.shape[0] > 0:
-        for k in range(3):
-            arranged.half[i, k] = r
+        turn, size = turn_of(bodies.quaternion, i), bodies.extent
+        radius, number = float(size[i, 3]), bodies.geometry[i]
+        x, y, z = half_extents(shape, float(size[i, 0]), float(size[i, 1]), float(size[i, 2]), radius, turn, number, half)
+        arranged.half[i, 0] = wp.float64(ROUNDED_UP * x) + slack
+        arranged.half[i, 1] = wp.float64(ROUNDED_UP * y) + slack
+        arranged.half[i, 2] = wp.float64(ROUNDED_UP * z) + slack

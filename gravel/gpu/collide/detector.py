@@ -17,6 +17,7 @@ from gravel.gpu.collide.bounds import arrange
 from gravel.gpu.collide.brute import Brute
 from gravel.gpu.collide.bvh import Tree
 from gravel.gpu.collide.grid import Grid
+from gravel.gpu.collide.jobs import find_contacts_by_jobs
 from gravel.gpu.devices import to_device, to_host
 from gravel.gpu.launch import last_of, run, scan
 from gravel.gpu.structs import Arranged, Contacts, Margin, Pairs
@@ -73,7 +74,7 @@ class DeviceDetector:
         arranged.geometry = array("arranged_geometry", n if self.traits.shared else 0, dtype=wp.int32)
         self.margin = Margin()
         self.margin.absolute, self.margin.share = rules.margin
-        run(arrange, n, [bodies, jointed, self.margin, rules.step, arranged], self.device)
+        run(arrange, n, [bodies, jointed, self.margin, rules.step, rules.half, arranged], self.device)
         arranged.velocity[n : n + 1].zero_()
 
     def sort_bodies(self):
@@ -151,9 +152,7 @@ class DeviceDetector:
         if self.simple:
             found = narrow.find_ball_contacts(*given, self.buffers)
         else:
-            from gravel.gpu.collide.jobs import find_contacts_by_jobs
-
-            found = find_contacts_by_jobs(*given, rules, self.buffers)
+            found = find_contacts_by_jobs(*given, rules.shapes, self.buffers, self.device)
         self.device_contacts, self.first, self.number, self.contact_total = found
         self.contact_room = self.contact_total
         self.device_touching = self.device_contacts

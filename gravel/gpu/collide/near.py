@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from gravel.cpu.collide.bounds import MOVES
+from gravel.formulas.bounds import MOVES
 from gravel.gpu.structs import Arranged
 from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, SHAPE

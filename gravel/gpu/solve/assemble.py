@@ -2,15 +2,20 @@
 
 import warp as wp
 
-from gravel.cpu.collide.bounds import MOVES
+from gravel.formulas.bounds import MOVES
 from gravel.cpu.solve.assemble import COHESION_COLUMN, DEEP, FRICTION_COLUMN, RESTING, ROLLING_COLUMN, SPINNING_COLUMN, TOUCHING
 from gravel.gpu.collide.bounds import turn_of
-from gravel.gpu.collide.narrow import angular, margin_of
+from gravel.gpu.collide.jobs import margin_of
 from gravel.gpu.formulas import to_matrix
 from gravel.gpu.structs import Arranged, Bodies, Contacts, Margin, Rows, Unknowns
 from gravel.state import MATERIAL
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
+
+
+@wp.func
+def angular(velocity: wp.array2d(dtype=float), i: int):
+    return wp.vec3(velocity[i, 4], velocity[i, 5], velocity[i, 6])
 
 
 @wp.struct
