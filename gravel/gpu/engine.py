@@ -131,9 +131,8 @@ class GpuEngine(CpuEngine):
         coulomb, friction = own.scalars.coulomb > 0, own.scalars.friction
         shapes = Shapes(self.library, ELLIPSOID_METHODS.index(rules.ellipsoid_method))
         half = wp.array(own.half.astype(np.float32).reshape(-1, 3), dtype=wp.float32, device=self.device)
-        self.device_rules = DeviceRules(
-            own.step, own.margin, device_ignored, device_values, scalars, coulomb, friction, own.shapes, own.half
-        )
+        of_kernels = device_ignored, device_values, scalars, coulomb, friction, shapes, half
+        self.device_rules = DeviceRules(own.step, own.margin, *of_kernels)
 
     # --- the step
     def begin(self):
