@@ -30,7 +30,7 @@ ALLOWED = {
     "interrupts": set(),
     "errors": set(),
     "team": set(),
-    "formulas": {"formulas"},
+    "formulas": {"formulas", "shapes"},
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
     "cell": {"checks", "engine"},

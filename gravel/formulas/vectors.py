@@ -5,6 +5,11 @@ from __future__ import annotations
 from gravel.formulas.kinds import Matrix
 
 
+def vector(x: float, y: float, z: float):
+    """Three numbers as one, v[i]. (A tuple: devices that have none bring a type of theirs.)"""
+    return x, y, z
+
+
 def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float):
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 

@@ -11,16 +11,12 @@ import math
 import numpy as np
 from numba import njit
 
+from gravel.cpu.formulas import FORMS
 from gravel.cpu.vectors import cross, rotate, rotate_back, to_matrix
+from gravel.formulas import contact_rows
 
 MOST_POINTS = 8  # of one pair
-
-
-@njit(nogil=True, error_model="numpy")
-def write_contact(out, feature, k, name, nx, ny, nz, x, y, z, gap):
-    out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4], out[k, 5], out[k, 6] = nx, ny, nz, x, y, z, gap
-    feature[k] = name
-    return k + 1
+write_contact = FORMS.of(contact_rows).write_contact
 
 
 @njit(nogil=True, error_model="numpy")
