@@ -25,6 +25,7 @@ PRECISE_DIRECTION = 1e-6
 PRECISE_LENGTH = 1e-12
 PRECISE_DEPTH = 1e-8
 FLAT = 1e-9  # of the size: so thick must a tetrahedron be
+COARSE = False  # numbers are single: distances alone do not tell n well enough
 VISIBLE = 1e-12  # of the size: so far must a point lie above a face to see it
 
 
@@ -430,6 +431,150 @@ def deepest(
     return -best_x, -best_y, -best_z, px, py, pz, -best_depth
 
 
+def chord(
+    a: Solid,
+    b: Solid,
+    ma: Matrix,
+    mb: Matrix,
+    d: Vector,
+    nx: float,
+    ny: float,
+    nz: float,
+    ux: float,
+    uy: float,
+    uz: float,
+    angle: float,
+    vertices: Table,
+    links: Names,
+):
+    """How far the point of C that is lowest along n moves as n turns by an angle, from as much against u to as much towards it."""
+    x, y, z = angle * ux, angle * uy, angle * uz
+    cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -nx - x, -ny - y, -nz - z)
+    ex, ey, ez, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, x - nx, y - ny, z - nz)
+    return cx - ex, cy - ey, cz - ez
+
+
+def unit(x: float, y: float, z: float):
+    scale = 1.0 / math.sqrt(x * x + y * y + z * z)
+    return scale * x, scale * y, scale * z
+
+
+def across(nx: float, ny: float, nz: float):
+    """A unit vector across n."""
+    x, y, z = cross(nx, ny, nz, 1.0, 0.0, 0.0)
+    if abs(nx) > 0.7:
+        x, y, z = cross(nx, ny, nz, 0.0, 1.0, 0.0)
+    return unit(x, y, z)
+
+
+def sharpened(
+    a: Solid,
+    b: Solid,
+    ma: Matrix,
+    mb: Matrix,
+    d: Vector,
+    nx: float,
+    ny: float,
+    nz: float,
+    px: float,
+    py: float,
+    pz: float,
+    angle: float,
+    vertices: Table,
+    links: Names,
+):
+    """(n, point of a, distance) from an n that is off by less than an ``angle``.
+
+    Distances are known to the precision of the numbers, so the n of the largest distance only to the root of it. The lowest point of C
+    is known better: where C is round it must lie below the origin, which one step of Newton's method brings about; where C is flat it
+    jumps along an edge or over a face, which must be level."""
+    ux, uy, uz = across(nx, ny, nz)
+    vx, vy, vz = cross(nx, ny, nz, ux, uy, uz)
+    ex, ey, ez = chord(a, b, ma, mb, d, nx, ny, nz, ux, uy, uz, angle, vertices, links)
+    fx, fy, fz = chord(a, b, ma, mb, d, nx, ny, nz, vx, vy, vz, angle, vertices, links)
+    wx, wy, wz = fx, fy, fz
+    if ex * ex + ey * ey + ez * ez >= fx * fx + fy * fy + fz * fz:
+        wx, wy, wz = ex, ey, ez
+    width = math.sqrt(wx * wx + wy * wy + wz * wz)
+    if width > 0.0:  # it may have jumped along an edge
+        wx, wy, wz = wx / width, wy / width, wz / width
+        rise = nx * wx + ny * wy + nz * wz
+        mx, my, mz = unit(nx - rise * wx, ny - rise * wy, nz - rise * wz)
+        hair = 0.125 * angle
+        cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -mx - hair * wx, -my - hair * wy, -mz - hair * wz)
+        gx, gy, gz, qx, qy, qz = difference(a, b, ma, mb, d, vertices, links, hair * wx - mx, hair * wy - my, hair * wz - mz)
+        gx, gy, gz = cx - gx, cy - gy, cz - gz
+        length = math.sqrt(gx * gx + gy * gy + gz * gz)
+        if length > 0.5 * width:
+            wx, wy, wz = gx / length, gy / length, gz / length
+            rise = mx * wx + my * wy + mz * wz
+            nx, ny, nz = unit(mx - rise * wx, my - rise * wy, mz - rise * wz)
+            return along_edge(a, b, ma, mb, d, nx, ny, nz, wx, wy, wz, cx, cy, cz, px, py, pz, angle, vertices, links)
+    cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -nx, -ny, -nz)
+    height = cx * nx + cy * ny + cz * nz
+    suu = height - (ex * ux + ey * uy + ez * uz) / (2.0 * angle)
+    svv = height - (fx * vx + fy * vy + fz * vz) / (2.0 * angle)
+    suv = -(ex * vx + ey * vy + ez * vz + fx * ux + fy * uy + fz * uz) / (4.0 * angle)
+    tu, tv = cx * ux + cy * uy + cz * uz, cx * vx + cy * vy + cz * vz
+    determinant = suu * svv - suv * suv
+    if suu > 0.0 and determinant > 0.0:
+        su = min(max((svv * tu - suv * tv) / determinant, -angle), angle)
+        sv = min(max((suu * tv - suv * tu) / determinant, -angle), angle)
+        nx, ny, nz = unit(nx + su * ux + sv * vx, ny + su * uy + sv * vy, nz + su * uz + sv * vz)
+        cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -nx, -ny, -nz)
+        px, py, pz = ax, ay, az
+    return nx, ny, nz, px, py, pz, cx * nx + cy * ny + cz * nz
+
+
+def along_edge(
+    a: Solid,
+    b: Solid,
+    ma: Matrix,
+    mb: Matrix,
+    d: Vector,
+    nx: float,
+    ny: float,
+    nz: float,
+    wx: float,
+    wy: float,
+    wz: float,
+    ex: float,
+    ey: float,
+    ez: float,
+    px: float,
+    py: float,
+    pz: float,
+    angle: float,
+    vertices: Table,
+    links: Names,
+):
+    """The same from an n across an edge of C along w with one end at e: either both ways flat, or round about the edge."""
+    ux, uy, uz = cross(wx, wy, wz, nx, ny, nz)
+    hair = 0.125 * angle
+    tx, ty, tz = nx + hair * wx, ny + hair * wy, nz + hair * wz  # so that it is always the same end
+    fx, fy, fz = chord(a, b, ma, mb, d, tx, ty, tz, ux, uy, uz, angle, vertices, links)
+    width = -(fx * ux + fy * uy + fz * uz)
+    if width > 0.0:
+        mx, my, mz = cross(wx, wy, wz, fx, fy, fz)
+        mx, my, mz = unit(mx, my, mz)
+        gx, gy, gz = chord(a, b, ma, mb, d, mx, my, mz, ux, uy, uz, hair, vertices, links)
+        if -(gx * ux + gy * uy + gz * uz) > 0.5 * width:
+            cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -mx, -my, -mz)
+            lift = (ax - px) * mx + (ay - py) * my + (az - pz) * mz
+            return mx, my, mz, px + lift * mx, py + lift * my, pz + lift * mz, cx * mx + cy * my + cz * mz
+    along = ex * wx + ey * wy + ez * wz  # from the point of the edge nearest to the origin
+    side = (ex - along * wx) * ux + (ey - along * wy) * uy + (ez - along * wz) * uz
+    slope = width / (2.0 * angle) + ex * nx + ey * ny + ez * nz
+    if slope > 0.0:
+        turn = min(max(side / slope, -angle), angle)
+        nx, ny, nz = unit(nx + turn * ux, ny + turn * uy, nz + turn * uz)
+    cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -nx, -ny, -nz)
+    lift = (ax - px) * nx + (ay - py) * ny + (az - pz) * nz
+    px, py, pz = px + lift * nx, py + lift * ny, pz + lift * nz
+    shift = (ax - px) * ux + (ay - py) * uy + (az - pz) * uz
+    return nx, ny, nz, px + shift * ux, py + shift * uy, pz + shift * uz, cx * nx + cy * ny + cz * nz
+
+
 def distance_of_cores(
     a: Solid, b: Solid, ma: Matrix, mb: Matrix, d: Vector, limit: float, size: float, vertices: Table, links: Names, work: Work
 ):
@@ -439,12 +584,22 @@ def distance_of_cores(
     if count == 0:
         return False, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, limit
     length = math.sqrt(x * x + y * y + z * z)
+    px, py, pz = float(0.0), float(0.0), float(0.0)
     if length > 0.0:
-        px, py, pz = float(0.0), float(0.0), float(0.0)
+        x, y, z = x / length, y / length, z / length
         for i in range(count):
             px, py, pz = px + weight[i] * w[i, 3], py + weight[i] * w[i, 4], pz + weight[i] * w[i, 5]
-        return True, x / length, y / length, z / length, px, py, pz, length
-    nx, ny, nz, px, py, pz, distance = deepest(
-        a, b, ma, mb, d, count, size, vertices, links, w, weight, work.vertices, work.faces, work.planes, work.edges
-    )
-    return True, nx, ny, nz, px, py, pz, distance
+    else:
+        x, y, z, px, py, pz, length = deepest(
+            a, b, ma, mb, d, count, size, vertices, links, w, weight, work.vertices, work.faces, work.planes, work.edges
+        )
+    if COARSE:
+        cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -x, -y, -z)
+        length = cx * x + cy * y + cz * z
+        angle = float(0.03)
+        for _ in range(3):
+            sx, sy, sz, qx, qy, qz, distance = sharpened(a, b, ma, mb, d, x, y, z, px, py, pz, angle, vertices, links)
+            if distance > length - PRECISE * size:
+                x, y, z, px, py, pz, length = sx, sy, sz, qx, qy, qz, distance
+            angle = 0.25 * angle
+    return True, x, y, z, px, py, pz, length

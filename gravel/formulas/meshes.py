@@ -172,9 +172,7 @@ def outward(
     """(normal out of the mesh, signed distance) of a point near p of triangle t; infinite where it lies too deep inside."""
     normals = meshes.normals
     ex, ey, ez, distance = x - px, y - py, z - pz, math.sqrt(square)
-    tx = float(normals[t, 0])
-    ty = float(normals[t, 1])
-    tz = float(normals[t, 2])
+    tx, ty, tz = float(normals[t, 0]), float(normals[t, 1]), float(normals[t, 2])
     if place > 0 and place <= 3 and meshes.adjacent[t, place - 1] >= 0:  # at an edge, both triangles say what is outside
         other = meshes.adjacent[t, place - 1]
         tx, ty, tz = tx + normals[other, 0], ty + normals[other, 1], tz + normals[other, 2]
@@ -185,7 +183,7 @@ def outward(
     elif distance > 0.0:
         ex, ey, ez = ex / distance, ey / distance, ez / distance
     else:
-        ex, ey, ez = normals[t, 0], normals[t, 1], normals[t, 2]
+        ex, ey, ez = float(normals[t, 0]), float(normals[t, 1]), float(normals[t, 2])
     if behind and meshes.one_sided[geometry]:
         distance = -distance if place == FACE and distance <= SINKING * radius else math.inf
     return ex, ey, ez, distance

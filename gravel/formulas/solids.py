@@ -69,7 +69,7 @@ def hull_support(first: int, last: int, vertices: Table, links: Names, x: float,
         return best
     climbing = bool(True)
     while climbing:
-        climbing = False
+        climbing = bool(False)
         for m in range(links[best], links[best + 1]):
             k = whole(links[m])
             height = x * vertices[k, 0] + y * vertices[k, 1] + z * vertices[k, 2]
@@ -86,8 +86,8 @@ def support(solid: Solid, vertices: Table, links: Names, x: float, y: float, z: 
     if kind == BOX:
         return math.copysign(solid.x, x), math.copysign(solid.y, y), math.copysign(solid.z, z)
     if kind == HULL:
-        k = hull_support(solid.i, solid.j, vertices, links, x, y, z)
-        return solid.x * vertices[k, 0], solid.x * vertices[k, 1], solid.x * vertices[k, 2]
+        row = hull_support(solid.i, solid.j, vertices, links, x, y, z)
+        return solid.x * vertices[row, 0], solid.x * vertices[row, 1], solid.x * vertices[row, 2]
     if kind == TRIANGLE:
         i, j, k = solid.i, solid.j, solid.k
         height_i = x * vertices[i, 0] + y * vertices[i, 1] + z * vertices[i, 2]

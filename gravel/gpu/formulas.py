@@ -3,6 +3,7 @@
 import warp as wp
 
 from gravel.formulas.forms import Forms
+from gravel.gpu.shapes import Hulls, Meshes, Solid, Work
 
 KINDS = {
     "float": float,
@@ -15,6 +16,27 @@ KINDS = {
     "Table": wp.array2d(dtype=float),
     "Names": wp.array(dtype=int),
     "Corners": wp.array2d(dtype=int),
+    "Marks": wp.array(dtype=bool),
+    "Tables": wp.array3d(dtype=float),
+    "Solid": Solid,
+    "Hulls": Hulls,
+    "Meshes": Meshes,
+    "Work": Work,
+}
+
+# What rounding leaves of these in single precision: they end what would go on for ever, or tell what is the same from what is not.
+PRECISION = {
+    "COARSE": True,
+    "NEAR": 1e-5,
+    "PRECISE": 5e-7,
+    "PRECISE_DIRECTION": 1e-5,
+    "PRECISE_LENGTH": 1e-6,
+    "PRECISE_DEPTH": 1e-6,
+    "FLAT": 1e-5,
+    "VISIBLE": 2e-7,
+    "COINCIDENT": 1e-6,
+    "SAME": 1e-6,
+    "SAME_GAP": 1e-5,
 }
 
 
@@ -35,10 +57,16 @@ def to_matrix(q: wp.vec4):
     )
 
 
+@wp.func
+def hypot(x: float, y: float):
+    return wp.sqrt(x * x + y * y)
+
+
 def for_device(function):
     """A formula as a function of Warp's."""
     function.__annotations__ = {name: KINDS[kind] for name, kind in function.__annotations__.items() if name != "return"}
     return wp.func(function)
 
 
-FORMS = Forms(for_device, {"to_matrix": to_matrix})
+OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "whole": wp.int32, "hypot": hypot, "Solid": Solid}
+FORMS = Forms(for_device, {**OWN, **PRECISION})
