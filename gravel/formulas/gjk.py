@@ -24,8 +24,10 @@ PRECISE = 1e-9  # of the size, and PRECISE_DIRECTION of the distance: when the n
 PRECISE_DIRECTION = 1e-6
 PRECISE_LENGTH = 1e-12
 PRECISE_DEPTH = 1e-8
+SAME_POINT = 0.0  # of the size: points so near each other are one
 FLAT = 1e-9  # of the size: so thick must a tetrahedron be
 COARSE = False  # numbers are single: distances alone do not tell n well enough
+UNSURE = 1e-5  # of the size, between two bounds of the distance
 VISIBLE = 1e-12  # of the size: so far must a point lie above a face to see it
 
 
@@ -185,7 +187,7 @@ def nearest(
     x = float(d[0])
     y = float(d[1])
     z = float(d[2])
-    hair = 1e-6 * size
+    hair, same = 1e-6 * size, SAME_POINT * size
     if x * x + y * y + z * z < hair * hair:
         x, y, z = 1.0, 0.0, 0.0
     count, length = int(0), float(math.inf)
@@ -199,7 +201,7 @@ def nearest(
             return count, x, y, z
         known = bool(False)
         for i in range(count):
-            known = known or (w[i, 0] == cx and w[i, 1] == cy and w[i, 2] == cz)
+            known = known or (abs(w[i, 0] - cx) <= same and abs(w[i, 1] - cy) <= same and abs(w[i, 2] - cz) <= same)
         if known:
             return count, x, y, z
         put(w, count, cx, cy, cz, ax, ay, az)
@@ -321,20 +323,38 @@ def toggle_edge(rim: Corners, edges: int, i: int, j: int):
     return edges + 1
 
 
-def grow(v: Table, corners: Corners, planes: Table, rim: Corners, newest: int, faces: int, hair: float):
+def borders(corners: Corners, face: int, rim: Corners, edges: int):
+    """Whether a face has an edge at the rim."""
+    i, j, k = corners[face, 0], corners[face, 1], corners[face, 2]
+    for e in range(edges):
+        p, q = rim[e, 0], rim[e, 1]
+        if (p == j and q == i) or (p == k and q == j) or (p == i and q == k):
+            return True
+    return False
+
+
+def grow(v: Table, corners: Corners, planes: Table, rim: Corners, newest: int, nearest: int, faces: int, hair: float):
     """Put the newest vertex into the polytope: faces that it can see go, and it is joined to their rim; returns the number of
-    faces, or -1 where it fails by rounding or for want of room."""
+    faces, or -1 where it fails by rounding or for want of room. Where rounding may show it faces elsewhere, only those go that hang
+    together with the ``nearest``, for which it was added."""
     x, y, z, edges = v[newest, 0], v[newest, 1], v[newest, 2], int(0)
-    for face in range(faces):
-        if corners[face, 0] < 0:
-            continue
-        sliver = planes[face, 3] == math.inf
-        if sliver or planes[face, 0] * x + planes[face, 1] * y + planes[face, 2] * z - planes[face, 3] > hair:
-            i, j, k = corners[face, 0], corners[face, 1], corners[face, 2]
-            edges = toggle_edge(rim, edges, i, j)
-            edges = toggle_edge(rim, edges, j, k)
-            edges = toggle_edge(rim, edges, k, i)
-            corners[face, 0] = -1
+    looking = bool(True)
+    while looking:
+        looking = bool(False)
+        for face in range(faces):
+            if corners[face, 0] < 0:
+                continue
+            sliver = planes[face, 3] == math.inf
+            if sliver or planes[face, 0] * x + planes[face, 1] * y + planes[face, 2] * z - planes[face, 3] > hair:
+                if COARSE:
+                    if face != nearest and not borders(corners, face, rim, edges):
+                        continue
+                    looking = bool(True)
+                i, j, k = int(corners[face, 0]), int(corners[face, 1]), int(corners[face, 2])
+                edges = toggle_edge(rim, edges, i, j)
+                edges = toggle_edge(rim, edges, j, k)
+                edges = toggle_edge(rim, edges, k, i)
+                corners[face, 0] = -1
     if edges < 3 or edges >= MOST_FACES:
         return -1
     free = int(0)
@@ -425,7 +445,7 @@ def deepest(
         if best_depth - distance <= PRECISE_DEPTH * size or newest >= MOST_VERTICES:
             break
         put(v, newest, cx, cy, cz, ax, ay, az)
-        faces = grow(v, corners, planes, rim, newest, faces, VISIBLE * size)
+        faces = grow(v, corners, planes, rim, newest, face, faces, VISIBLE * size)
         if faces < 0:
             break
     return -best_x, -best_y, -best_z, px, py, pz, -best_depth
@@ -509,7 +529,7 @@ def sharpened(
             wx, wy, wz = gx / length, gy / length, gz / length
             rise = mx * wx + my * wy + mz * wz
             nx, ny, nz = unit(mx - rise * wx, my - rise * wy, mz - rise * wz)
-            return along_edge(a, b, ma, mb, d, nx, ny, nz, wx, wy, wz, cx, cy, cz, px, py, pz, angle, vertices, links)
+            return along_edge(a, b, ma, mb, d, nx, ny, nz, wx, wy, wz, length, cx, cy, cz, px, py, pz, angle, vertices, links)
     cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -nx, -ny, -nz)
     height = cx * nx + cy * ny + cz * nz
     suu = height - (ex * ux + ey * uy + ez * uz) / (2.0 * angle)
@@ -538,6 +558,7 @@ def along_edge(
     wx: float,
     wy: float,
     wz: float,
+    length: float,
     ex: float,
     ey: float,
     ez: float,
@@ -548,7 +569,18 @@ def along_edge(
     vertices: Table,
     links: Names,
 ):
-    """The same from an n across an edge of C along w with one end at e: either both ways flat, or round about the edge."""
+    """The same from an n across an edge of C along w, of a length and with its end at e: C is flat both ways, or round about it."""
+    hair = max(angle * angle, 3e-5)  # the ends once more, before what is round about them has moved much
+    fx, fy, fz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -nx - hair * wx, -ny - hair * wy, -nz - hair * wz)
+    gx, gy, gz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, hair * wx - nx, hair * wy - ny, hair * wz - nz)
+    gx, gy, gz = fx - gx, fy - gy, fz - gz
+    straight = math.sqrt(gx * gx + gy * gy + gz * gz)
+    if straight > 0.5 * length:
+        length = straight
+        ex, ey, ez = fx, fy, fz
+        wx, wy, wz = gx / length, gy / length, gz / length
+        rise = nx * wx + ny * wy + nz * wz
+        nx, ny, nz = unit(nx - rise * wx, ny - rise * wy, nz - rise * wz)
     ux, uy, uz = cross(wx, wy, wz, nx, ny, nz)
     hair = 0.125 * angle
     tx, ty, tz = nx + hair * wx, ny + hair * wy, nz + hair * wz  # so that it is always the same end
@@ -562,7 +594,11 @@ def along_edge(
             cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -mx, -my, -mz)
             lift = (ax - px) * mx + (ay - py) * my + (az - pz) * mz
             return mx, my, mz, px + lift * mx, py + lift * my, pz + lift * mz, cx * mx + cy * my + cz * mz
-    along = ex * wx + ey * wy + ez * wz  # from the point of the edge nearest to the origin
+    tx, ty, tz = nx - hair * wx, ny - hair * wy, nz - hair * wz
+    gx, gy, gz = chord(a, b, ma, mb, d, tx, ty, tz, ux, uy, uz, angle, vertices, links)
+    along = ex * wx + ey * wy + ez * wz  # from the point of the edge nearest to the origin, where it is as round as
+    share = min(max(along / length, 0.0), 1.0)  # its ends (of a cone: the rim and the tip) by their shares
+    width = (1.0 - share) * width - share * (gx * ux + gy * uy + gz * uz)
     side = (ex - along * wx) * ux + (ey - along * wy) * uy + (ez - along * wz) * uz
     slope = width / (2.0 * angle) + ex * nx + ey * ny + ez * nz
     if slope > 0.0:
@@ -585,21 +621,27 @@ def distance_of_cores(
         return False, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, limit
     length = math.sqrt(x * x + y * y + z * z)
     px, py, pz = float(0.0), float(0.0), float(0.0)
-    if length > 0.0:
+    apart = length > 0.0
+    if apart:
         x, y, z = x / length, y / length, z / length
         for i in range(count):
             px, py, pz = px + weight[i] * w[i, 3], py + weight[i] * w[i, 4], pz + weight[i] * w[i, 5]
-    else:
-        x, y, z, px, py, pz, length = deepest(
+        if COARSE:  # rounding may have ended the search: the distance along n tells
+            cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -x, -y, -z)
+            along = cx * x + cy * y + cz * z
+            apart = length - along <= UNSURE * size
+            length = along
+    if not apart:
+        nx, ny, nz, qx, qy, qz, distance = deepest(
             a, b, ma, mb, d, count, size, vertices, links, w, weight, work.vertices, work.faces, work.planes, work.edges
         )
+        if not COARSE or length == 0.0 or distance > length:
+            x, y, z, px, py, pz, length = nx, ny, nz, qx, qy, qz, distance
     if COARSE:
-        cx, cy, cz, ax, ay, az = difference(a, b, ma, mb, d, vertices, links, -x, -y, -z)
-        length = cx * x + cy * y + cz * z
         angle = float(0.03)
         for _ in range(3):
-            sx, sy, sz, qx, qy, qz, distance = sharpened(a, b, ma, mb, d, x, y, z, px, py, pz, angle, vertices, links)
+            nx, ny, nz, qx, qy, qz, distance = sharpened(a, b, ma, mb, d, x, y, z, px, py, pz, angle, vertices, links)
             if distance > length - PRECISE * size:
-                x, y, z, px, py, pz, length = sx, sy, sz, qx, qy, qz, distance
+                x, y, z, px, py, pz, length = nx, ny, nz, qx, qy, qz, distance
             angle = 0.25 * angle
     return True, x, y, z, px, py, pz, length

@@ -50,7 +50,13 @@ def find_convex(
 
 @wp.kernel(module="unique", enable_backward=False, module_options={"max_unroll": 0})
 def find_on_mesh(
-    pair: Pair, hulls: Hulls, meshes: Meshes, scratch: Scratch, count: wp.array(dtype=int), rows: wp.array3d(dtype=float), names: wp.array2d(dtype=int)
+    pair: Pair,
+    hulls: Hulls,
+    meshes: Meshes,
+    scratch: Scratch,
+    count: wp.array(dtype=int),
+    rows: wp.array3d(dtype=float),
+    names: wp.array2d(dtype=int),
 ):
     work = work_of(scratch, 0)
     for i in range(count.shape[0]):
@@ -66,7 +72,13 @@ def find_on_mesh(
 
 @wp.kernel(module="unique", enable_backward=False, module_options={"max_unroll": 0})
 def find_of_meshes(
-    pair: Pair, hulls: Hulls, meshes: Meshes, scratch: Scratch, count: wp.array(dtype=int), rows: wp.array3d(dtype=float), names: wp.array2d(dtype=int)
+    pair: Pair,
+    hulls: Hulls,
+    meshes: Meshes,
+    scratch: Scratch,
+    count: wp.array(dtype=int),
+    rows: wp.array3d(dtype=float),
+    names: wp.array2d(dtype=int),
 ):
     work = work_of(scratch, 0)
     for i in range(count.shape[0]):

@@ -111,7 +111,5 @@ def mesh_pair_rows(
     feature: wp.array(dtype=int),
 ):
     """Two meshes."""
-    count = mesh_mesh(
-        scale_a, number_a, ma, scale_b, number_b, mb, d[0], d[1], d[2], size, limit, hulls, meshes, work, out, feature
-    )
+    count = mesh_mesh(scale_a, number_a, ma, scale_b, number_b, mb, d[0], d[1], d[2], size, limit, hulls, meshes, work, out, feature)
     return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
