@@ -9,7 +9,8 @@ from gravel.cpu.threads import INNER
 from gravel.formulas import vectors
 
 _vectors = FORMS.of(vectors)
-cross, rotate, rotate_back, to_matrix = _vectors.cross, _vectors.rotate, _vectors.rotate_back, _vectors.to_matrix
+cross, rotate, rotate_back = _vectors.cross, _vectors.rotate, _vectors.rotate_back
+tangents, to_matrix = _vectors.tangents, _vectors.to_matrix
 
 
 @njit(**INNER)

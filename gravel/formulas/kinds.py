@@ -7,6 +7,7 @@ import numpy as np
 Matrix = Any  # a rotation, m[i][j]
 Vector = Any  # three numbers, d[i]
 Turn = Any  # a quaternion w x y z, q[i]
+Symmetric = Any  # a symmetric matrix, in a form of the engine's own
 Numbers = Any  # (n,) numbers
 Table = Any  # (n, columns) numbers
 Names = Any  # (n,) whole numbers

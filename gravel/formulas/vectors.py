@@ -10,6 +10,11 @@ def vector(x: float, y: float, z: float):
     return x, y, z
 
 
+def quaternion_of(w: float, x: float, y: float, z: float):
+    """Four numbers as one, q[i]; likewise."""
+    return w, x, y, z
+
+
 def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float):
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
@@ -30,6 +35,14 @@ def rotate_back(m: Matrix, x: float, y: float, z: float):
         m[0][1] * x + m[1][1] * y + m[2][1] * z,
         m[0][2] * x + m[1][2] * y + m[2][2] * z,
     )
+
+
+def tangents(nx: float, ny: float, nz: float):
+    """Two directions that complete n to a right-handed frame (Duff et al. 2017)."""
+    sign = 1.0 if nz >= 0.0 else -1.0
+    a = -1.0 / (sign + nz)
+    b = nx * ny * a
+    return 1.0 + sign * nx * nx * a, sign * b, -sign * nx, b, sign + ny * ny * a, -ny
 
 
 def to_matrix(q):

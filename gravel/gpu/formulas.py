@@ -1,4 +1,4 @@
-"""Formulas compiled for the device, in single precision."""
+"""Formulas compiled for the device, in single precision, and twins of those that its compiler or its precision does not suit."""
 
 import warp as wp
 
@@ -12,6 +12,7 @@ KINDS = {
     "Matrix": wp.mat33,
     "Vector": wp.vec3,
     "Turn": wp.vec4,
+    "Symmetric": wp.mat33,
     "Numbers": wp.array(dtype=float),
     "Table": wp.array2d(dtype=float),
     "Names": wp.array(dtype=int),
@@ -26,6 +27,7 @@ KINDS = {
 
 # What rounding leaves of these in single precision: they end what would go on for ever, or tell what is the same from what is not.
 PRECISION = {
+    # of convex solids and meshes
     "COARSE": True,
     "NEAR": 1e-5,
     "PRECISE": 5e-7,
@@ -38,6 +40,13 @@ PRECISION = {
     "COINCIDENT": 1e-6,
     "SAME": 1e-6,
     "SAME_GAP": 1e-5,
+    # of boxes and ellipsoids
+    "PARALLEL": 1e-3,
+    "HAIR": 2e-6,
+    "CUTS": 14,
+    "ALIGNED": 5e-7,
+    "LEAST_CURVED": 1e-6,
+    "AS_HIGH": 2e-7,
 }
 
 
@@ -63,11 +72,54 @@ def hypot(x: float, y: float):
     return wp.sqrt(x * x + y * y)
 
 
+# --- boxes
+@wp.func
+def along_first(rx: float, ry: float, rz: float, ax: float, ay: float, az: float, bx: float, by: float, bz: float):
+    """As in ``boxes``; 1 - (a . b)^2 has no digits left where a and b are nearly parallel, |a x b|^2 has."""
+    b = wp.vec3(bx, by, bz)
+    across = wp.cross(wp.vec3(ax, ay, az), b)
+    return wp.dot(wp.cross(wp.vec3(rx, ry, rz), b), across) / wp.max(wp.dot(across, across), 1.0e-12)
+
+
+# --- ellipsoids: M = B^T B, B = R A^T. Of a thin one, n . M n has lost its digits where n is along the thin way, |B n| has not
+@wp.func
+def matrix_of(size: wp.vec3, turn: wp.vec4):
+    """B"""
+    return wp.diag(size) * wp.transpose(to_matrix(turn))
+
+
+@wp.func
+def times(m: wp.mat33, x: float, y: float, z: float):
+    v = wp.transpose(m) * (m * wp.vec3(x, y, z))
+    return v[0], v[1], v[2]
+
+
+@wp.func
+def times_sum(ia: float, ma: wp.mat33, ib: float, mb: wp.mat33, x: float, y: float, z: float):
+    u = wp.vec3(x, y, z)
+    v = ia * (wp.transpose(ma) * (ma * u)) + ib * (wp.transpose(mb) * (mb * u))
+    return v[0], v[1], v[2]
+
+
+@wp.func
+def sum_of(ma: wp.mat33, mb: wp.mat33):
+    m = wp.transpose(ma) * ma + wp.transpose(mb) * mb
+    return m[0][0], m[0][1], m[0][2], m[1][1], m[1][2], m[2][2]
+
+
+@wp.func
+def surely_negative(value: float, of: float):
+    """As in ``ellipsoids``; where rounding may have the sign, it is not sure."""
+    return value < -2.0e-6 * of
+
+
 def for_device(function):
     """A formula as a function of Warp's."""
     function.__annotations__ = {name: KINDS[kind] for name, kind in function.__annotations__.items() if name != "return"}
     return wp.func(function)
 
 
-OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "whole": wp.int32, "hypot": hypot, "Solid": Solid}
-FORMS = Forms(for_device, {**OWN, **PRECISION})
+OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "quaternion_of": wp.vec4, "whole": wp.int32, "hypot": hypot, "Solid": Solid}
+OF_BOXES = {"along_first": along_first}
+OF_ELLIPSOIDS = {"matrix_of": matrix_of, "times": times, "times_sum": times_sum, "sum_of": sum_of, "surely_negative": surely_negative}
+FORMS = Forms(for_device, {**OWN, **OF_BOXES, **OF_ELLIPSOIDS, **PRECISION})

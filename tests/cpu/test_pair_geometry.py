@@ -1,7 +1,10 @@
 """Pair functions against brute force: closest points by a QP, separating axes in NumPy, corners by hand."""
 
+import functools
+
 import numpy as np
 import pytest
+from numba import njit
 from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
@@ -12,10 +15,17 @@ FAR = 1e9  # a limit that leaves nothing out
 EDGE_FEATURES = 4096  # features from here on are contacts of two edges
 
 
+@functools.cache
+def entry_of(function):
+    """A function that only compiled code can call, for Python."""
+    return njit(lambda *arguments: function(*arguments))
+
+
 def rows(function, *arguments):
     """(normals, points, gaps, features) of a pair function's contacts."""
     out, feature = np.full((geometry.MOST_POINTS, 7), np.nan), np.full(geometry.MOST_POINTS, -1, np.int32)
-    count = function(*arguments, out, feature)
+    scratch = tuple(np.full((2, geometry.MOST_CORNERS, 3), np.nan)) if function is geometry.box_box else ()
+    count = entry_of(function)(*arguments, *scratch, out, feature)
     return out[:count, :3], out[:count, 3:6], out[:count, 6], feature[:count]
 
 
@@ -48,7 +58,7 @@ def test_sphere_sphere_against_formula():
     rng = np.random.default_rng(1)
     for _ in range(50):
         radius_a, radius_b, d = rng.uniform(0.1, 2), rng.uniform(0.1, 2), rng.normal(size=3)
-        found = geometry.between_spheres(radius_a, radius_b, *d)
+        found = entry_of(geometry.between_spheres)(radius_a, radius_b, *d)
         normal, point, gap = found[:3], found[3:6], found[6]
         unit = d / np.linalg.norm(d)
         assert np.allclose(normal, unit, atol=1e-14)
@@ -57,7 +67,7 @@ def test_sphere_sphere_against_formula():
 
 
 def test_sphere_sphere_with_one_centre_has_a_unit_normal():
-    found = geometry.between_spheres(1.0, 0.5, 0.0, 0.0, 0.0)
+    found = entry_of(geometry.between_spheres)(1.0, 0.5, 0.0, 0.0, 0.0)
     assert np.isclose(np.linalg.norm(found[:3]), 1.0) and found[6] == -1.5 and np.isfinite(found).all()
 
 

@@ -11,16 +11,19 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
+from gravel.cpu.formulas import FORMS
 from gravel.cpu.threads import INNER, Kernel
 from gravel.cpu.vectors import rotate, to_matrix
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
+from gravel.formulas import bounds
+from gravel.formulas.bounds import BALL, HASTE, MOVES, OTHER
+from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
 CHUNK = 4096
-MOVES = 3  # column of an arranged body's tag: whether forces can move it
-BALL, OTHER = 1, 2  # it can, and is a ball for the solver (inertia a number, arms along normals) or something else
-HASTE = 2.0  # a blow may make a body faster within the step: its neighbours are looked for as if it had been by so much
 BINS = 128  # powers of two of the reach, 2^-64 to 2^63
+
+_formulas = FORMS.of(bounds)
+half_extents, scale_of = _formulas.half_extents, _formulas.scale_of
 
 
 class Statistics(NamedTuple):
@@ -108,51 +111,6 @@ def find_bounds(position, velocity, extent, tag, margin, step, reach, statistics
 
 
 @njit(**INNER)
-def half_of_cone(radius, height, x, y, z):
-    """Half extents of a cone whose axis is (x, y, z), even about its centre."""
-    tip, base = 0.75 * height, 0.25 * height
-    return (
-        max(tip * abs(x), base * abs(x) + radius * math.sqrt(max(1 - x * x, 0.0))),
-        max(tip * abs(y), base * abs(y) + radius * math.sqrt(max(1 - y * y, 0.0))),
-        max(tip * abs(z), base * abs(z) + radius * math.sqrt(max(1 - z * z, 0.0))),
-    )
-
-
-@njit(**INNER)
-def half_extents(i, shape, extent, quaternion, geometry, half):
-    """Half extents of a body's axis-aligned box."""
-    if shape in (SPHERE, PLANE):
-        return extent[i, 3], extent[i, 3], extent[i, 3]
-    m = to_matrix(quaternion[i])
-    x, y, z = extent[i, 0], extent[i, 1], extent[i, 2]
-    if shape == ELLIPSOID:  # paper 002, eq. 12
-        return (
-            math.sqrt((m[0][0] * x) ** 2 + (m[0][1] * y) ** 2 + (m[0][2] * z) ** 2),
-            math.sqrt((m[1][0] * x) ** 2 + (m[1][1] * y) ** 2 + (m[1][2] * z) ** 2),
-            math.sqrt((m[2][0] * x) ** 2 + (m[2][1] * y) ** 2 + (m[2][2] * z) ** 2),
-        )
-    if shape == CONE:
-        return half_of_cone(x, y, m[0][2], m[1][2], m[2][2])
-    if shape in (CAPSULE, CYLINDER):
-        ax, ay, az = abs(m[0][2]), abs(m[1][2]), abs(m[2][2])
-        if shape == CAPSULE:
-            return x + y * ax, x + y * ay, x + y * az
-        return (
-            y * ax + x * math.sqrt(max(1 - ax * ax, 0.0)),
-            y * ay + x * math.sqrt(max(1 - ay * ay, 0.0)),
-            y * az + x * math.sqrt(max(1 - az * az, 0.0)),
-        )
-    if shape != BOX:
-        g, scale = geometry[i], x
-        x, y, z = scale * half[g, 0], scale * half[g, 1], scale * half[g, 2]
-    return (
-        abs(m[0][0]) * x + abs(m[0][1]) * y + abs(m[0][2]) * z,
-        abs(m[1][0]) * x + abs(m[1][1]) * y + abs(m[1][2]) * z,
-        abs(m[2][0]) * x + abs(m[2][1]) * y + abs(m[2][2]) * z,
-    )
-
-
-@njit(**INNER)
 def arrange_chunk(chunk, order, keys, bodies, jointed, half, margin, step, reach, balls, arranged):
     velocity, extent, tag, quaternion, mass = bodies.velocity, bodies.extent, bodies.tag, bodies.quaternion, bodies.inverse_mass
     to_key, to_reach, to_extent, to_tag, to_mass = arranged.key, arranged.reach, arranged.extent, arranged.tag, arranged.mass
@@ -185,7 +143,8 @@ def arrange_chunk(chunk, order, keys, bodies, jointed, half, margin, step, reach
             to_geometry[i] = geometry[b]
         to_extent[i, 3] = slack
         if not balls:
-            x, y, z = half_extents(b, shape, extent, quaternion, geometry, half)
+            size = extent[b, 0], extent[b, 1], extent[b, 2]
+            x, y, z = half_extents(shape, *size, extent[b, 3], quaternion[b], geometry[b], half)
             to_half[i, 0], to_half[i, 1], to_half[i, 2] = x + slack, y + slack, z + slack
 
 

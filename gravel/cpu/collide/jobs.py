@@ -12,20 +12,25 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import margin_of
+from gravel.cpu.collide.bounds import margin_of, scale_of
+from gravel.cpu.collide.ellipsoids import between_ellipsoids
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.manifold import convex_convex, convex_plane
 from gravel.cpu.collide.meshes import collect, mesh_mesh, sphere_mesh, thin_out_by_normal
-from gravel.cpu.collide.narrow import in_order, may_close, scale_of
-from gravel.cpu.collide.pair_functions import ROWS, between_ellipsoids
+from gravel.cpu.collide.narrow import in_order, may_close
+from gravel.cpu.collide.pair_functions import ROWS
 from gravel.cpu.collide.rounds import sphere_round
 from gravel.cpu.collide.support import Solid, solid_of
+from gravel.cpu.formulas import FORMS
 from gravel.cpu.threads import INNER, Kernel, named
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
-from gravel.shapes import BOX, COMPOUND, ELLIPSOID, HULL, MESH, PLANE, SPHERE
+from gravel.formulas import tables
+from gravel.formulas.tables import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND
+from gravel.shapes import BOX, COMPOUND, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import SHAPE, can_move
 
-ROUND, BOXES, CONVEX, MESHES, MESH_PAIRS = range(5)  # tables
+_tables = FORMS.of(tables)
+table_of, rows_of = _tables.table_of, _tables.rows_of
 
 
 class Jobs(NamedTuple):
@@ -45,26 +50,6 @@ class Rows(NamedTuple):
 
     values: np.ndarray  # (rows, 7) as in ``pair_geometry``
     feature: np.ndarray
-
-
-@njit(**INNER)
-def table_of(kind_a, kind_b):
-    """The table for two kinds, the first not above the second."""
-    if kind_b == MESH:
-        return MESH_PAIRS if kind_a == MESH else MESHES
-    if kind_a == SPHERE:
-        return CONVEX if kind_b == HULL else ROUND
-    if kind_a == ELLIPSOID and kind_b in (ELLIPSOID, PLANE):
-        return ROUND
-    if kind_a == BOX and kind_b in (BOX, PLANE):
-        return BOXES
-    return CONVEX
-
-
-@njit(**INNER)
-def rows_of(table, many):
-    """Rows that a job may fill."""
-    return 1 if table == ROUND else (many if table >= MESHES else geometry.MOST_POINTS)
 
 
 @njit(**INNER)
@@ -193,12 +178,14 @@ def round_rows(kind_a, kind_b, dx, dy, dz, limit, method, sizes, turns, first, o
 
 
 @njit(**INNER)
-def box_rows(kind_b, dx, dy, dz, limit, sizes, turns, first, out, feature):
+def box_rows(kind_b, dx, dy, dz, limit, polygons, sizes, turns, first, out, feature):
     """Two boxes, or a box and a plane."""
     second = 1 - first
     if kind_b == PLANE:
         return geometry.box_plane(sizes[first], turns[first], sizes[second], dx, dy, dz, limit, out, feature)
-    return geometry.box_box(sizes[first], turns[first], sizes[second], turns[second], dx, dy, dz, limit, out, feature)
+    return geometry.box_box(
+        sizes[first], turns[first], sizes[second], turns[second], dx, dy, dz, limit, polygons[0], polygons[1], out, feature
+    )
 
 
 @njit(**INNER)
@@ -249,6 +236,7 @@ def make_table(own):
         tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
         number, identity, work = arranged.geometry, arranged.id, make_work()
         sizes, turns, out, feature = work.sizes, work.turns, np.empty((ROWS, 7)), np.empty(ROWS, np.int32)
+        polygons = np.empty((2, geometry.MOST_CORNERS, 3))
         for tile in range(first_tile, last_tile):
             for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
                 if jobs.table[job] != own:
@@ -272,7 +260,7 @@ def make_table(own):
                 if is_round:
                     found = round_rows(kind_a, kind_b, x, y, z, limit, shapes, sizes, turns, first, out, feature)
                 elif is_box:
-                    found = box_rows(kind_b, x, y, z, limit, sizes, turns, first, out, feature)
+                    found = box_rows(kind_b, x, y, z, limit, polygons, sizes, turns, first, out, feature)
                 elif is_convex:
                     found = convex_rows(
                         kind_a, number_a, kind_b, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature

@@ -13,7 +13,7 @@ from numba import njit, prange
 
 from gravel.cpu.collide import pair_functions as table
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import HASTE, margin_of
+from gravel.cpu.collide.bounds import HASTE, margin_of, scale_of
 from gravel.cpu.threads import INNER, Kernel, named
 from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
@@ -97,13 +97,6 @@ def in_order(a, b, tag, identity):
     return (b, a) if kind_a > kind_b or (kind_a == kind_b and identity[a] > identity[b]) else (a, b)
 
 
-@njit(**INNER)
-def scale_of(radius_a, radius_b):
-    """The length by which the precision of a pair is measured: the smaller one's size, unless the other is far too large."""
-    larger = max(radius_a, radius_b)
-    return max(2.0 * min(radius_a, radius_b), 1e-6 * larger if larger < math.inf else 0.0)
-
-
 def make_narrow_phase(pair_contacts, make_work, rows):
     """The work on one tile, for a table of pair functions, its scratch, and the most contacts that one of its pairs may have."""
 
@@ -163,7 +156,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
 # there may be: only that where there is no room, and -1 where ``many`` were too few.
 ball_contacts_of_tile = make_narrow_phase(table.ball_contact, table.no_work, 1)
 ball_mesh_contacts_of_tile = make_narrow_phase(table.ball_mesh_contact, table.mesh_work, table.ROWS)
-box_contacts_of_tile = make_narrow_phase(table.box_contact, table.no_work, geometry.MOST_POINTS)
+box_contacts_of_tile = make_narrow_phase(table.box_contact, table.box_work, geometry.MOST_POINTS)
 ellipsoid_contacts_of_tile = make_narrow_phase(table.ellipsoid_contact, table.ellipsoid_work, 1)
 
 

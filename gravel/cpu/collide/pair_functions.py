@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.ellipsoids import ellipsoid_ellipsoid
+from gravel.cpu.collide.ellipsoids import between_ellipsoids
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.meshes import Meshes, meshes_of, sphere_mesh
 from gravel.cpu.collide.support import Hulls, hulls_of
@@ -62,6 +62,11 @@ def mesh_work(meshes):
 
 
 @njit(**INNER)
+def box_work(nothing):
+    return np.empty((2, geometry.MOST_CORNERS, 3))
+
+
+@njit(**INNER)
 def ellipsoid_work(method):
     return method
 
@@ -91,24 +96,8 @@ def box_contact(a, b, dx, dy, dz, size, limit, extent, tag, quaternion, number, 
     if tag[a, SHAPE] == SPHERE:
         return ball_contact(a, b, dx, dy, dz, size, limit, extent, tag, quaternion, number, work, out, feature)
     if tag[b, SHAPE] == BOX:
-        return geometry.box_box(extent[a], quaternion[a], extent[b], quaternion[b], dx, dy, dz, limit, out, feature)
+        return geometry.box_box(extent[a], quaternion[a], extent[b], quaternion[b], dx, dy, dz, limit, work[0], work[1], out, feature)
     return geometry.box_plane(extent[a], quaternion[a], extent[b], dx, dy, dz, limit, out, feature)
-
-
-@njit(**INNER)
-def radii_of(kind, size):
-    """The radii of a ball or an ellipsoid."""
-    return (size[0], size[0], size[0]) if kind == SPHERE else (size[0], size[1], size[2])
-
-
-@njit(**INNER)
-def between_ellipsoids(kind_a, size_a, turn_a, kind_b, size_b, turn_b, dx, dy, dz, limit, method, out, feature):
-    """Contact of two ellipsoids, or of a ball and an ellipsoid."""
-    qa, qb = (turn_a[0], turn_a[1], turn_a[2], turn_a[3]), (turn_b[0], turn_b[1], turn_b[2], turn_b[3])
-    if kind_a == SPHERE:
-        qa = (1.0, 0.0, 0.0, 0.0)
-    nx, ny, nz, x, y, z, gap = ellipsoid_ellipsoid(radii_of(kind_a, size_a), qa, radii_of(kind_b, size_b), qb, dx, dy, dz, limit, method)
-    return geometry.write_contact(out, feature, 0, 0, nx, ny, nz, x, y, z, gap) if gap <= limit else 0
 
 
 @njit(**INNER)

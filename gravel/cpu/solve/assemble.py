@@ -19,7 +19,7 @@ from gravel.cpu.collide.bounds import MOVES, margin_of
 from gravel.cpu.solve import blocks as rows_of
 from gravel.cpu.solve.blocks import WIDTH, row_offset
 from gravel.cpu.threads import INNER, Kernel, named
-from gravel.cpu.vectors import cross, to_matrix
+from gravel.cpu.vectors import cross, tangents, to_matrix
 from gravel.state import MATERIAL
 
 DEEP = 0.5  # of the smaller bounding radius: bodies that overlap by more lie within each other
@@ -46,15 +46,6 @@ def response(inertia, body, rx, ry, rz, dx, dy, dz):
     wy = inertia[i + 1] * tx + inertia[i + 3] * ty + inertia[i + 4] * tz
     wz = inertia[i + 2] * tx + inertia[i + 4] * ty + inertia[i + 5] * tz
     return cross(wx, wy, wz, rx, ry, rz)
-
-
-@njit(**INNER)
-def tangents(nx, ny, nz):
-    """Two directions that complete n to a right-handed frame (Duff et al. 2017)."""
-    sign = 1.0 if nz >= 0.0 else -1.0
-    a = -1.0 / (sign + nz)
-    b = nx * ny * a
-    return 1.0 + sign * nx * nx * a, sign * b, -sign * nx, b, sign + ny * ny * a, -ny
 
 
 @njit(**INNER)
