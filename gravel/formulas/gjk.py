@@ -16,6 +16,7 @@ from typing import NamedTuple
 from gravel.formulas.kinds import Corners, Matrix, Names, Numbers, Table, Tables, Vector
 from gravel.formulas.solids import Solid, support
 from gravel.formulas.vectors import cross, rotate, rotate_back
+from gravel.shapes import CONE, CYLINDER, ELLIPSOID
 
 STEPS = 64
 MOST_VERTICES, MOST_FACES = 100, 400
@@ -487,6 +488,10 @@ def across(nx: float, ny: float, nz: float):
     return unit(x, y, z)
 
 
+def is_curved(solid: Solid):
+    return solid.kind == ELLIPSOID or solid.kind == CYLINDER or solid.kind == CONE
+
+
 def sharpened(
     a: Solid,
     b: Solid,
@@ -638,8 +643,9 @@ def distance_of_cores(
         if not COARSE or length == 0.0 or distance > length:
             x, y, z, px, py, pz, length = nx, ny, nz, qx, qy, qz, distance
     if COARSE:
-        angle = float(0.03)
-        for _ in range(3):
+        curved = is_curved(a) or is_curved(b)
+        angle = 0.03 if curved else 0.002
+        for _ in range(3 if curved else 1):
             nx, ny, nz, qx, qy, qz, distance = sharpened(a, b, ma, mb, d, x, y, z, px, py, pz, angle, vertices, links)
             if distance > length - PRECISE * size:
                 x, y, z, px, py, pz, length = nx, ny, nz, qx, qy, qz, distance

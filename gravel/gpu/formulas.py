@@ -3,7 +3,7 @@
 import warp as wp
 
 from gravel.formulas.forms import Forms
-from gravel.gpu.shapes import Hulls, Meshes, Solid, Work
+from gravel.gpu.shapes import MOST_FACES, MOST_VERTICES, Hulls, Meshes, Solid, Work
 
 KINDS = {
     "float": float,
@@ -29,6 +29,8 @@ KINDS = {
 PRECISION = {
     # of convex solids and meshes
     "COARSE": True,
+    "MOST_VERTICES": MOST_VERTICES,
+    "MOST_FACES": MOST_FACES,
     "NEAR": 1e-5,
     "PRECISE": 5e-7,
     "PRECISE_DIRECTION": 1e-5,

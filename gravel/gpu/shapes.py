@@ -1,9 +1,10 @@
 """Solids, and what the library holds of hulls and meshes, on the device; and the scratch of those who work on them."""
 
-import numpy as np
+import math
+
 import warp as wp
 
-from gravel.formulas.gjk import MOST_FACES, MOST_VERTICES
+from gravel.shapes.geometry import Library, links_of
 
 
 @wp.struct
@@ -84,11 +85,13 @@ class Scratch:
     feature: wp.array2d(dtype=int)
 
 
+MOST_VERTICES, MOST_FACES = 64, 160  # of a polytope: rounding ends its growth sooner
 ROWS = {False: 64, True: 256}  # a worker has found at most, without meshes and with them; of more the deepest are kept
+WHOLE = {"faces", "edges", "stack", "found", "names", "feature"}
 
 
-def make_scratch(workers: int, meshes: bool, device: str) -> Scratch:
-    """Scratch for a number of workers, some 20 kB each, or 50 kB where they may meet ``meshes``."""
+def make_scratch(workers: int, meshes: bool, arrays) -> Scratch:
+    """Scratch for a number of workers from ``DeviceBuffers``: 14 kB for each, or 45 kB where they may meet ``meshes``."""
     triangles, contacts = (1024, 512) if meshes else (0, 0)
     shapes = {
         "simplex": (4, 6),
@@ -99,35 +102,33 @@ def make_scratch(workers: int, meshes: bool, device: str) -> Scratch:
         "planes": (MOST_FACES, 4),
         "edges": (MOST_FACES, 2),
         "polygons": (3, 64, 3),
-        "stack": (128 if meshes else 0,),
+        "stack": (triangles // 8,),
         "found": (triangles,),
-        "rows": (contacts + 64 if meshes else 0, 7),
+        "rows": (contacts + 64, 7),
         "names": (contacts,),
         "out": (ROWS[meshes], 7),
         "feature": (ROWS[meshes],),
     }
-    whole = {"faces", "edges", "stack", "found", "names", "feature"}
     scratch = Scratch()
     for name, shape in shapes.items():
-        dtype = wp.int32 if name in whole else wp.float32
-        # workers last in memory, so that those who go in step read side by side
-        array = wp.empty((*shape, workers), dtype=dtype, device=device)
-        setattr(scratch, name, array.transpose((len(shape), *range(len(shape)))))
+        flat = arrays.array(f"scratch_{name}", workers * math.prod(shape), dtype=wp.int32 if name in WHOLE else wp.float32)
+        # a place's numbers of all workers side by side: those who go in step read what lies together
+        setattr(scratch, name, flat.reshape((*shape, workers)).transpose((len(shape), *range(len(shape)))))
     return scratch
 
 
-def hulls_on(device: str, hulls) -> Hulls:
-    """``gravel.cpu.collide.support.Hulls`` on the device."""
-    return _copied(Hulls(), hulls, device)
+def make_hulls(library: Library, device: str) -> Hulls:
+    """The hulls of a library, on a device."""
+    return _copied(Hulls, {**library._asdict(), "links": links_of(library)}, device)
 
 
-def meshes_on(device: str, meshes) -> Meshes:
-    """``gravel.cpu.collide.meshes.Meshes`` on the device."""
-    return _copied(Meshes(), meshes, device)
+def make_meshes(library: Library, device: str) -> Meshes:
+    """The meshes of a library, on a device."""
+    return _copied(Meshes, library._asdict(), device)
 
 
 def _copied(struct, arrays, device):
-    for name, values in arrays._asdict().items():
-        kind = {"f": np.float32, "i": np.int32, "b": np.bool_}[values.dtype.kind]
-        setattr(struct, name, wp.array(np.ascontiguousarray(values, kind), device=device))
-    return struct
+    made = struct()
+    for name, field in struct.vars.items():
+        setattr(made, name, wp.array(arrays[name], dtype=field.type.dtype, ndim=field.type.ndim, device=device))
+    return made

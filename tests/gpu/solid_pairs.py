@@ -124,7 +124,8 @@ def size_of(cases):
     return max(2 * min(a, b), 1e-6 * max(a, b) if max(a, b) < np.inf else 0.0)
 
 
-def found_by_cpu(cases):
+def inputs_of(cases):
+    """(table, arranged bodies, those that are first in their pairs, and those that are second)."""
     n, table = len(cases.d), int(jobs.table_of.py_func(*cases.kind))
     reach, extent, tag, turn = np.zeros((2 * n, 4)), np.zeros((2 * n, 4)), np.zeros((2 * n, 4), np.int32), np.zeros((2 * n, 4))
     number = np.zeros(2 * n, np.int32)
@@ -135,9 +136,14 @@ def found_by_cpu(cases):
     order, nothing = np.arange(2 * n, dtype=np.int32), np.zeros((0, 3))
     rest = np.zeros((2 * n, 2)), np.zeros((2 * n + 1, 8)), nothing, turn, number
     arranged = Arranged(order, np.arange(2 * n), order, reach, extent, tag, *rest)
-    pairs = Pairs(order[0::2].copy(), order[1::2].copy(), np.array([n]))
+    return table, arranged, order[0::2].copy(), order[1::2].copy()
+
+
+def found_by_cpu(cases):
+    n, (table, arranged, a, b) = len(cases.d), inputs_of(cases)
+    pairs = Pairs(a, b, np.array([n]))
     alone, own = np.full(n, -1, np.int32), np.full(n, table, np.uint8)
-    listed = jobs.Jobs(order[:n], alone, alone, own, np.arange(n) * MANY, np.zeros(n, np.int32), np.array([n]))
+    listed = jobs.Jobs(np.arange(n, dtype=np.int32), alone, alone, own, np.arange(n) * MANY, np.zeros(n, np.int32), np.array([n]))
     rows = jobs.Rows(np.zeros((n * MANY, 7)), np.zeros(n * MANY, np.int32))
     library = ON_CPU.hulls if table == jobs.CONVEX else (ON_CPU.hulls, ON_CPU.meshes)
     jobs.TABLES[table](0, 1, pairs, n, arranged, ON_CPU.children, library, MANY, n, listed, rows)

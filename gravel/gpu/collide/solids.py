@@ -7,14 +7,17 @@ how many there are. The kind of a is not above that of b.
 import warp as wp
 
 from gravel.formulas import manifold, meshes, solids, vectors
-from gravel.gpu.formulas import FORMS
-from gravel.gpu.shapes import Hulls, Meshes, Scratch, Solid, Work
+from gravel.gpu.collide.pieces import SEPARATE, Children, Job, Jobs, Kept, Rows, Task, job_of, keep_rows
+from gravel.gpu.formulas import FORMS, to_matrix
+from gravel.gpu.shapes import Hulls, Meshes, Scratch, Solid, Work, make_hulls, make_meshes, make_scratch
+from gravel.gpu.structs import Arranged, Pairs
 from gravel.shapes import MESH, PLANE, SPHERE
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 
 rotate_back, solid_of = FORMS.of(vectors).rotate_back, FORMS.of(solids).solid_of
 convex_convex, convex_plane = FORMS.of(manifold).convex_convex, FORMS.of(manifold).convex_plane
+hulls_on, meshes_on = Kept(make_hulls), Kept(make_meshes)
 _meshes = FORMS.of(meshes)
 collect, mesh_mesh, sphere_mesh, thin_out_by_normal = _meshes.collect, _meshes.mesh_mesh, _meshes.sphere_mesh, _meshes.thin_out_by_normal
 
@@ -113,3 +116,157 @@ def mesh_pair_rows(
     """Two meshes."""
     count = mesh_mesh(scale_a, number_a, ma, scale_b, number_b, mb, d[0], d[1], d[2], size, limit, hulls, meshes, work, out, feature)
     return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
+
+
+# --- the tables
+@wp.func
+def in_units_of_size(job: Job):
+    """The same job with its size as the unit of length: powers of it must not leave the range of single precision."""
+    unit = 1.0 / job.size
+    job.size_a = unit * job.size_a
+    if job.kind_b != PLANE:
+        job.size_b = unit * job.size_b
+    job.d = unit * job.d
+    job.limit = unit * job.limit
+    return job
+
+
+@wp.func
+def keep_in_units(number: int, job: Job, found: int, out: wp.array2d(dtype=float), feature: wp.array(dtype=int), jobs: Jobs, rows: Rows):
+    for k in range(wp.min(found, out.shape[0])):
+        for column in range(3, 7):
+            out[k, column] = job.size * out[k, column]
+    keep_rows(number, job, found, out, feature, jobs, rows)
+
+
+@wp.kernel(**SEPARATE)
+def fill_convex_rows(
+    first: int,
+    count: int,
+    workers: int,
+    order: wp.array(dtype=int),
+    arranged: Arranged,
+    pairs: Pairs,
+    children: Children,
+    hulls: Hulls,
+    scratch: Scratch,
+    jobs: Jobs,
+    rows: Rows,
+):
+    worker = wp.tid()
+    work, out, feature = work_of(scratch, worker), scratch.out[worker], scratch.feature[worker]
+    for k in range(worker, count, workers):
+        number = order[first + k]
+        job = in_units_of_size(job_of(number, arranged, pairs, children, jobs))
+        a, b = to_matrix(job.turn_a), to_matrix(job.turn_b)
+        found = convex_rows(
+            job.kind_a,
+            job.size_a,
+            job.number_a,
+            a,
+            job.kind_b,
+            job.size_b,
+            job.number_b,
+            b,
+            job.d,
+            1.0,
+            job.limit,
+            hulls,
+            work,
+            out,
+            feature,
+        )
+        keep_in_units(number, job, found, out, feature, jobs, rows)
+
+
+@wp.kernel(**SEPARATE)
+def fill_mesh_rows(
+    first: int,
+    count: int,
+    workers: int,
+    order: wp.array(dtype=int),
+    arranged: Arranged,
+    pairs: Pairs,
+    children: Children,
+    hulls: Hulls,
+    meshes: Meshes,
+    scratch: Scratch,
+    jobs: Jobs,
+    rows: Rows,
+):
+    worker = wp.tid()
+    work, out, feature = work_of(scratch, worker), scratch.out[worker], scratch.feature[worker]
+    for k in range(worker, count, workers):
+        number = order[first + k]
+        job = in_units_of_size(job_of(number, arranged, pairs, children, jobs))
+        a, b = to_matrix(job.turn_a), to_matrix(job.turn_b)
+        found = mesh_rows(
+            job.kind_a,
+            job.size_a,
+            job.number_a,
+            a,
+            job.size_b[0],
+            job.number_b,
+            b,
+            job.d,
+            1.0,
+            job.limit,
+            hulls,
+            meshes,
+            work,
+            out,
+            feature,
+        )
+        keep_in_units(number, job, found, out, feature, jobs, rows)
+
+
+@wp.kernel(**SEPARATE)
+def fill_mesh_pair_rows(
+    first: int,
+    count: int,
+    workers: int,
+    order: wp.array(dtype=int),
+    arranged: Arranged,
+    pairs: Pairs,
+    children: Children,
+    hulls: Hulls,
+    meshes: Meshes,
+    scratch: Scratch,
+    jobs: Jobs,
+    rows: Rows,
+):
+    worker = wp.tid()
+    work, out, feature = work_of(scratch, worker), scratch.out[worker], scratch.feature[worker]
+    for k in range(worker, count, workers):
+        number = order[first + k]
+        job = in_units_of_size(job_of(number, arranged, pairs, children, jobs))
+        a, b = to_matrix(job.turn_a), to_matrix(job.turn_b)
+        found = mesh_pair_rows(
+            job.size_a[0], job.number_a, a, job.size_b[0], job.number_b, b, job.d, 1.0, job.limit, hulls, meshes, work, out, feature
+        )
+        keep_in_units(number, job, found, out, feature, jobs, rows)
+
+
+WORKERS = 8192  # at most, and a quarter of them where there are meshes: some 120 MB of scratch
+
+
+def _fill(kernel, task: Task, meshes: bool) -> None:
+    """A processor's threads take turns, so there one worker does all."""
+    most = 1 if task.device == "cpu" else WORKERS // 4 if meshes else WORKERS
+    workers = min(task.count, most)
+    library = task.shapes.library
+    shapes = [hulls_on(library, task.device), meshes_on(library, task.device)] if meshes else [hulls_on(library, task.device)]
+    things = task.order, task.arranged, task.pairs, task.children, *shapes, make_scratch(workers, meshes, task.arrays)
+    wp.launch(kernel, workers, inputs=[task.first, task.count, workers, *things, task.jobs, task.rows], device=task.device)
+
+
+def fill_convex(task: Task) -> None:
+    _fill(fill_convex_rows, task, False)
+
+
+def fill_meshes(task: Task) -> None:
+    _fill(fill_mesh_rows, task, True)
+
+
+def fill_mesh_pairs(task: Task) -> None:
+    _fill(fill_mesh_pair_rows, task, True)
