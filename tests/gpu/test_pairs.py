@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 import warp as wp
 from on_device import DEVICE, on_cpu, on_device, pairs_of, search
-from oracles import Many, about, apart, move_to_gap, random_directions, random_quaternions, sizes_of
+from oracles import Many, about, apart, matrices, move_to_gap, random_directions, random_quaternions, sizes_of, world_heights
 
 import gravel as gv
 from gravel import detection
 from gravel.engine import Margin, Rules, make_engine
-from gravel.formulas import boxes, ellipsoids
+from gravel.formulas import bounds, boxes, ellipsoids
 from gravel.formulas.tables import MESHES, ROUND
 from gravel.gpu import formulas
 from gravel.gpu.buffers import DeviceBuffers
 from gravel.gpu.collide import jobs, pieces
 from gravel.gpu.structs import Arranged, Pairs
 from gravel.rotations import multiply, rotate
-from gravel.shapes import MESH, SPHERE
+from gravel.shapes import BOX, MESH, SPHERE
+from gravel.shapes.geometry import library_of
 
 MARGIN = 0.05
 METHODS = ("direct", "method-1", "method-2")
@@ -131,6 +132,20 @@ def test_stacked_boxes_have_the_features_and_points_of_the_cpu():
     check(engine, size)
 
 
+def test_equal_boxes_on_each_other_touch_at_four_corners():
+    """Sides that coincide must not cut each other, nor give a corner twice, however the last bits fall."""
+    rng = np.random.default_rng(19)
+    n, half = 1000, np.array([0.5, 0.4, 0.3])
+    turn, places = random_quaternions(rng, n), apart(n, 4.0)
+    scene = gv.Scene()
+    scene.add_bodies(gv.Box(half), places, quaternions=turn)
+    scene.add_bodies(gv.Box(half), places + rotate(turn, np.tile([0, 0, 0.5999], (n, 1))), quaternions=turn)
+    engine = detection.detect_scene(scene, 1e-3)
+    check(engine, np.ones(2 * n))
+    found = on_device(engine)
+    assert len(found.a) == 4 * n and np.abs(found.gap + 1e-4).max() < 1e-6
+
+
 def test_crossing_edges_that_are_nearly_parallel():
     """One contact, between the same two edges, its gap right; where along them depends on the last bits of the turns."""
     rng = np.random.default_rng(6)
@@ -211,6 +226,20 @@ def test_discs_and_needles():
     assert gap[here.gap > -0.01].max() < 1e-6 and gap.max() < 1e-5
 
 
+def test_ellipsoids_in_one_place_are_as_deep_as_twice_the_least_radius():
+    """Where g is flat, or has no first direction: (1, 1, 1) is the same from all sides."""
+    radii = np.array([(1, 1, 1), (3, 1, 2), (1, 1, 0.01), (0.01, 0.01, 1), (1, 1, 3), (1, 1.00001, 1)], float)
+    for method in METHODS:
+        scene = gv.Scene()
+        for turn in (about("x", 0), about("xyz", (10, 20, 30))):
+            for k, size in enumerate(radii):
+                scene.add_bodies(gv.Ellipsoid(size), np.full((2, 3), (10.0 * k, 100.0 * turn[1], 0)), quaternions=np.tile(turn, (2, 1)))
+        found = on_device(detection.detect_scene(scene, 0.0, method))
+        assert len(found.a) == 2 * len(radii)
+        assert np.allclose(np.sort(found.gap), np.sort(np.tile(-2 * radii.min(axis=1), 2)), rtol=1e-5)
+        assert np.allclose(np.linalg.norm(found.normal, axis=1), 1.0, atol=1e-6) and np.abs(found.arm).max() < 1e-6
+
+
 # --- compounds
 KNOBS = gv.Compound(
     [(gv.Sphere(0.3), (0.5, 0, 0)), (gv.Box((0.2, 0.4, 0.3)), (0, -0.3, 0.2), about("x", 30)), (gv.Sphere(0.2), (0, 0.6, 0))]
@@ -233,6 +262,48 @@ def test_compounds(shapes):
         assert normal.max() < 1e-5 and arm.max() < 1e-5
     else:  # some ellipsoids lie so deep in others that several directions are as good
         assert np.quantile(normal, 0.99) < 1e-5 and np.quantile(arm, 0.99) < 1e-5
+
+
+# --- bounds
+half_extents = formulas.FORMS.of(bounds).half_extents
+
+
+@wp.kernel
+def find_half_extents(
+    shape: wp.array(dtype=int),
+    extent: wp.array2d(dtype=float),
+    turn: wp.array(dtype=wp.vec4),
+    geometry: wp.array(dtype=int),
+    half: wp.array2d(dtype=float),
+    out: wp.array2d(dtype=float),
+):
+    i = wp.tid()
+    x, y, z = half_extents(shape[i], extent[i, 0], extent[i, 1], extent[i, 2], extent[i, 3], turn[i], geometry[i], half)
+    out[i, 0] = x
+    out[i, 1] = y
+    out[i, 2] = z
+
+
+def test_half_extents_of_all_shapes():
+    """Of those with a formula in NumPy, the supports along the axes of the world; of those of a geometry, the same in double."""
+    rng = np.random.default_rng(21)
+    scene, n, expected = gv.Scene(), 100, []
+    for shape in (*(make(rng, n) for make in MAKE.values()), KNOBS, gv.ConvexHull(rng.normal(size=(20, 3)))):
+        turn = random_quaternions(rng, n)
+        ids = scene.add_bodies(shape, np.zeros((n, 3)), quaternions=turn)
+        if shape.KIND <= BOX:
+            axes = np.broadcast_to(np.concatenate([np.eye(3), -np.eye(3)]), (n, 6, 3))
+            heights = world_heights(Many(shape, np.zeros((n, 3)), turn), axes)
+            expected.append(np.maximum(heights[:, :3], heights[:, 3:]))
+        else:
+            half = library_of(scene.geometries).half[scene.bodies.geometry[ids]]
+            expected.append((np.abs(matrices(scene.bodies.quaternion[ids])) * half[:, None]).sum(axis=2))  # turned to its axes
+    bodies, half = scene.bodies, library_of(scene.geometries).half
+    arrays = (bodies.tag[:, 0], int), (bodies.extent, float), (bodies.quaternion, wp.vec4), (bodies.geometry, int), (half, float)
+    inputs = [wp.array(x, dtype=kind, device=DEVICE) for x, kind in arrays]
+    out = wp.zeros((len(bodies.tag), 3), dtype=float, device=DEVICE)
+    wp.launch(find_half_extents, len(bodies.tag), inputs=[*inputs, out], device=DEVICE)
+    assert np.abs(out.numpy() - np.concatenate(expected)).max() < 1e-6
 
 
 # --- the stages
@@ -391,15 +462,19 @@ def run_twins(
     out[k, 13] = along_first(v[0], v[1], v[2], p[k][0], p[k][1], p[k][2], q[k][0], q[k][1], q[k][2])
 
 
+def twins(*arrays):
+    out = wp.zeros((len(arrays[0]), 14), dtype=float, device=DEVICE)
+    inputs = [wp.array(x, dtype=wp.vec3 if x.shape[1] == 3 else wp.vec4, device=DEVICE) for x in arrays]
+    wp.launch(run_twins, len(out), inputs=[*inputs, out], device=DEVICE)
+    return out.numpy()
+
+
 def test_twins_do_what_the_formulas_do():
     rng = np.random.default_rng(16)
     n = 2000
     a, b, p, q = spread(rng, n, 3), spread(rng, n, 3), random_quaternions(rng, n), random_quaternions(rng, n)
     d = rng.uniform(0.5, 2.0, (n, 1)) * random_directions(rng, n)
-    out = wp.zeros((n, 14), dtype=float, device=DEVICE)
-    inputs = [wp.array(x, dtype=kind, device=DEVICE) for x, kind in zip((a, p, b, q, d), (wp.vec3, wp.vec4, wp.vec3, wp.vec4, wp.vec3))]
-    wp.launch(run_twins, n, inputs=[*inputs, out], device=DEVICE)
-    out, f = out.numpy(), ellipsoids
+    out, f = twins(a, p, b, q, d), ellipsoids
     for k in range(n):
         ma, mb = f.matrix_of(a[k], p[k]), f.matrix_of(b[k], q[k])
         exact = [*f.times(ma, *d[k]), *f.times_sum(0.3, ma, 0.7, mb, *d[k]), *f.sum_of(ma, mb)]
@@ -408,8 +483,25 @@ def test_twins_do_what_the_formulas_do():
         s = np.linalg.lstsq(np.column_stack([u, -w]), d[k], rcond=None)[0][0]  # nearest points of the lines s u and d + t w
         assert out[k, 13] == pytest.approx(s, rel=1e-3, abs=1e-3)
     exact = np.array([f.separated(a[k], p[k], b[k], q[k], *d[k]) for k in range(n)])
-    assert not (out[:, 0] > exact).any()  # never surer than double precision
+    assert not (out[:, 0] > exact).any()
     assert 0.3 < exact.mean() < 0.9 and out[exact, 0].mean() > 0.95
+
+
+def test_where_two_ellipsoids_nearly_touch_nothing_is_called_separated_that_is_not():
+    """Along a line to where double precision finds them just apart, and a hair back."""
+    rng = np.random.default_rng(20)
+    n = 300
+    a, b, p, q = spread(rng, n, 3, low=0.02), spread(rng, n, 3, low=0.02), random_quaternions(rng, n), random_quaternions(rng, n)
+    d = random_directions(rng, n)
+    for k in range(n):
+        low, high = 0.0, 3.0
+        while high - low > 1e-9:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if ellipsoids.separated(a[k], p[k], b[k], q[k], *(middle * d[k])) else (middle, high)
+        d[k] *= low
+    for hair in (1e-7, 1e-6, 1e-5, 1e-4):
+        assert not twins(a, p, b, q, (1 - hair) * d)[:, 0].any()
+    assert twins(a, p, b, q, 1.01 * d)[:, 0].mean() > 0.9
 
 
 def test_the_formula_of_boxes_that_has_a_twin():
