@@ -77,6 +77,8 @@ class DeviceProblem:
         if by_colour and m:
             self.slot, self.starts = colours.colour_contacts(made.touching, m, made.arranged.mass, self.bodies, buffers)
             self.wild = WILD if self.starts[-1] > self.starts[-2] else NEVER
+            self.device_starts = buffers.array("colour_start", len(self.starts), dtype=wp.int32)
+            to_device(self.starts.astype(np.int32), self.device_starts)
         else:
             self.slot = colours.keep_order(m, buffers)
         self._make_rows(m)
@@ -192,7 +194,7 @@ class DeviceProblem:
 
     def _sweep_alone(self, passes):
         if self.graph is None:
-            self.graph = Graph(self.device, lambda: wp.capture_while(self.goes_on, self._pass))
+            self.graph = Graph(self.device, lambda: wp.capture_while(self.goes_on, self._pass), [kernels.set_pace, self.own.sweep])
         to_device(np.array([1, 0, passes], np.int32), self.goes_on)
         self.graph.start()
         return int(self.goes_on.numpy()[1])
@@ -209,17 +211,10 @@ class DeviceProblem:
     def _contacts_of_pass(self):
         device, coulomb = self.device, float(self.coulomb)
         run(kernels.clear, self.workers, [self.worst, self.total], device)
-        start = self._device_starts
         for colour in np.flatnonzero(np.diff(self.starts)).tolist():
             workers = self.workers if colour < len(self.starts) - 2 else 1
             rest = colour, workers, coulomb, self.known, self.worst, self.total
-            run(self.own.sweep, workers, [*self.swept, start, *rest], device)
-
-    @functools.cached_property
-    def _device_starts(self):
-        start = self.buffers.array("colour_start", len(self.starts), dtype=wp.int32)
-        to_device(self.starts.astype(np.int32), start)
-        return start
+            run(self.own.sweep, workers, [*self.swept, self.device_starts, *rest], device)
 
     def _reduce(self):
         """Parts := sums and maxima of the workers; returns how many parts there are."""
@@ -231,7 +226,7 @@ class DeviceProblem:
     def _sweep_with_host(self, passes, enough):
         """Each pass by itself: joints come last in it, so that they are closed when they are solved at once."""
         if self.graph is None and self.contacts:
-            self.graph = Graph(self.device, self._contacts_of_pass)
+            self.graph = Graph(self.device, self._contacts_of_pass, [kernels.set_pace, self.own.sweep])
         now, done = self.unknowns, 0
         while done < passes:
             done += 1
