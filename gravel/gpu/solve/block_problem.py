@@ -31,6 +31,17 @@ class Vector(NamedTuple):
     joints: np.ndarray
 
 
+class Later:
+    """Numbers that are read back from the device when somebody looks at them; until then it need not be waited for. They must be looked at
+    before the next call."""
+
+    def __init__(self, read):
+        self.read = read
+
+    def __iter__(self):
+        return iter(self.read())
+
+
 class Made(NamedTuple):
     """What a problem is made from; see ``gravel.gpu.solve.assemble``."""
 
@@ -311,13 +322,15 @@ class DeviceProblem:
     def step_and_project(self, y, g, step, relaxation, out):
         given = self.rows, self.eta, y.impulse, y.torque, g.impulse, g.torque, self.slip, step, relaxation, self.contacts, self.workers
         run(cones.step_and_project, self.workers, [*given, out.impulse, out.torque, self.total, self.other_total], self.device)
-        square, slope = self._sum(self.total), self._sum(self.other_total)
-        rows = self.joints.rows
+        rows, of_joints = self.joints.rows, (0.0, 0.0)
         if self.joints.count:
             d = relaxation * (np.clip(y.joints - step * rows.eta * g.joints, rows.lower, rows.upper) - y.joints)
-            square, slope = square + float(d @ (d / rows.eta)), slope + float(g.joints @ d)
+            of_joints = float(d @ (d / rows.eta)), float(g.joints @ d)
             out.joints[:] = y.joints + d
-        return self.share.total(square, slope)
+        return Later(lambda: self._sums_of_step(*of_joints))
+
+    def _sums_of_step(self, square, slope):
+        return self.share.total(square + self._sum(self.total), slope + self._sum(self.other_total))
 
     def _sum(self, total):
         parts = min(REDUCERS, self.workers)
