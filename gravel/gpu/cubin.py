@@ -1,7 +1,7 @@
 """What the machine code of a kernel takes from a GPU, read from the file that the compiler wrote.
 
-A cubin is an ELF file of 64 bits. Its section ``.nv.info`` lists, by symbol, the registers of a thread and the bytes of its stack; constants
-(with the arguments) and shared memory of a kernel are the sizes of sections that carry its name.
+A cubin is an ELF file of 64 bits. Its section ``.nv.info`` lists, by symbol, the registers of a thread and the bytes of its stack;
+constants (with the arguments) and shared memory of a kernel are the sizes of sections that carry its name.
 """
 
 import struct

@@ -18,17 +18,8 @@ ROOT = Path(gravel.gpu.__file__).parent
 DECORATED = re.compile(r"^( *)@wp\.kernel\b.*\n(?: *@.*\n)*\1def (\w+)", re.MULTILINE)
 OTHERWISE = re.compile(r"(?<!@)wp\.kernel\(")  # a kernel that no decorator makes
 INNER = {
-    "sweep",
-    "measure",
-    "gradient",
-    "apply",
-    "list_steps",
-    "carry_on",
-    "clear",
-    "reduce",
-    "finish_sweep",
-    "step_and_project",
-    "extrapolate",
+    *("sweep", "measure", "gradient", "apply", "list_steps", "carry_on", "clear", "reduce", "finish_sweep"),
+    *("step_and_project", "extrapolate", "dot_of_differences"),
 }
 
 
