@@ -4,7 +4,7 @@
 ``gravel.gpu``, and those that factories make (``blocks.kernels_for``), for all their arguments.
 
 Local memory of a thread is what the code declares as arrays of its own and what found no register (spilled). The machine code tells the
-sum; where ``spills`` are asked for, the kernels are compiled to PTX as well, which declares the arrays: what is beyond them is spilled.
+sum; where ``details`` are asked for, the kernels are compiled to PTX as well, which declares the arrays: what is beyond them is spilled.
 """
 
 import ast
@@ -28,6 +28,7 @@ from gravel.gpu.cubin import read_cubin
 SUFFIX = "_cuda_kernel_forward"
 FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.(?:entry|func)\s+(?:\(.*\)\s*)?(\w+)", re.MULTILINE)
 ARRAYS = re.compile(r"\.local .*__local_depot\d+\[(\d+)\]")
+SINGLE = re.compile(r"^\s*(?:@!?%p\d+\s+)?(add|sub|mul|fma|div|sqrt|rcp|rsqrt|min|max)[.\w]*\.f32\b", re.MULTILINE)
 CALL = re.compile(r"\bcall[.\w]*\s+(?:\([^)]*\),\s*)?(\w+)")
 
 
@@ -39,6 +40,7 @@ class Compiled(NamedTuple):
     spilled: int | None  # bytes of it that hold what found no register; None where that was not asked for
     shared: int  # bytes of shared memory of a block
     constant: int  # bytes of arguments and constants
+    operations: int | None  # in single precision, in all branches; None as ``spilled``
 
 
 def modules_of_engine() -> list[ModuleType]:
@@ -85,12 +87,13 @@ def _made_by(factory: Callable[..., Any]) -> Iterator[tuple[list[str], wp.Kernel
         yield from ((given, kernel) for kernel in ([made] if isinstance(made, wp.Kernel) else vars(made).values()))
 
 
-def compile_all(arch: int, folder: str | os.PathLike, spills: bool = False) -> list[Compiled]:
-    """Compile every kernel for the compute capability ``arch`` (80: sm_80) into files in ``folder``; ``spills``: tell what is spilled."""
-    return compile_kernels(kernels_of_engine(), arch, folder, spills)
+def compile_all(arch: int, folder: str | os.PathLike, details: bool = False) -> list[Compiled]:
+    """Compile every kernel for the compute capability ``arch`` (80: sm_80) into files in ``folder``; ``details``: tell what is
+    spilled, and how many operations there are."""
+    return compile_kernels(kernels_of_engine(), arch, folder, details)
 
 
-def compile_kernels(kernels: dict[str, wp.Kernel], arch: int, folder: str | os.PathLike, spills: bool = False) -> list[Compiled]:
+def compile_kernels(kernels: dict[str, wp.Kernel], arch: int, folder: str | os.PathLike, details: bool = False) -> list[Compiled]:
     """As ``compile_all``, for some kernels by name. Warp compiles module by module, as many at once as there are cores."""
     modules = list({id(kernel.module): kernel.module for kernel in kernels.values()}.values())
 
@@ -101,19 +104,21 @@ def compile_kernels(kernels: dict[str, wp.Kernel], arch: int, folder: str | os.P
     wp.init()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         files = dict(zip(map(id, modules), pool.map(lambda module: make(module, False), modules)))
-        declared = dict(zip(map(id, modules), pool.map(lambda module: make(module, True), modules))) if spills else {}
+        declared = dict(zip(map(id, modules), pool.map(lambda module: make(module, True), modules))) if details else {}
     usage = {key: read_cubin(file) for key, file in files.items()}
-    arrays = {key: local_arrays(file.read_text()) for key, file in declared.items()}
-    return [_compiled(name, kernel, files[id(kernel.module)], usage, arrays) for name, kernel in kernels.items()]
+    texts = {key: file.read_text() for key, file in declared.items()}
+    return [_compiled(name, kernel, files[id(kernel.module)], usage[id(kernel.module)], texts) for name, kernel in kernels.items()]
 
 
-def _compiled(name, kernel, file, usage, arrays):
-    symbol, key = kernel.get_mangled_name() + SUFFIX, id(kernel.module)
-    if symbol not in usage[key]:
-        raise RuntimeError(f"{file} has no kernel {symbol}, but {', '.join(usage[key])}")
-    registers, stack, shared, constant = usage[key][symbol]
-    spilled = max(stack - arrays[key].get(symbol, 0), 0) if arrays else None
-    return Compiled(name, file, registers, stack, spilled, shared, constant)
+def _compiled(name, kernel, file, usage, texts):
+    symbol, ptx = kernel.get_mangled_name() + SUFFIX, texts.get(id(kernel.module))
+    if symbol not in usage:
+        raise RuntimeError(f"{file} has no kernel {symbol}, but {', '.join(usage)}")
+    registers, stack, shared, constant = usage[symbol]
+    spilled = operations = None
+    if ptx is not None:
+        spilled, operations = max(stack - local_arrays(ptx).get(symbol, 0), 0), single_operations(ptx, symbol)
+    return Compiled(name, file, registers, stack, spilled, shared, constant, operations)
 
 
 def local_arrays(ptx: str) -> dict[str, int]:
@@ -130,3 +135,11 @@ def local_arrays(ptx: str) -> dict[str, int]:
         return own.get(name, 0) + max(map(declared, calls.get(name, ())), default=0)
 
     return {name: declared(name) for name in own}
+
+
+def single_operations(ptx: str, kernel: str) -> int:
+    """Operations in single precision that a kernel's PTX holds, a product with a sum as two. All branches count, and loops once."""
+    heads = list(FUNCTION.finditer(ptx))
+    (at,) = [k for k, head in enumerate(heads) if head[1] == kernel]
+    body = ptx[heads[at].end() : heads[at + 1].start() if at + 1 < len(heads) else len(ptx)]
+    return sum(2 if name == "fma" else 1 for name in SINGLE.findall(body))

@@ -57,7 +57,7 @@ def names_in_sources():
 
 @pytest.fixture(scope="module")
 def for_80(tmp_path_factory):
-    return {one.name: one for one in compile_all(80, tmp_path_factory.mktemp("sm_80"), spills=True)}
+    return {one.name: one for one in compile_all(80, tmp_path_factory.mktemp("sm_80"), details=True)}
 
 
 def test_the_list_of_kernels_is_complete():
@@ -107,7 +107,7 @@ def test_kernels_of_the_solver_use_registers_only(for_80):
 def test_arrays_and_what_is_spilled_are_told_apart(tmp_path):
     """200 bytes of an array; 32 registers, which two blocks of 1 024 threads leave to each, for 64 numbers at once."""
     tight = hungry(32, launch_bounds=(1024, 2))
-    array, roomy, spilling = compile_kernels({"array": with_array, "roomy": hungry(32), "spilling": tight}, 80, tmp_path, spills=True)
+    array, roomy, spilling = compile_kernels({"array": with_array, "roomy": hungry(32), "spilling": tight}, 80, tmp_path, details=True)
     assert array.local >= 50 * 4 and array.spilled == 0
     assert roomy.local == roomy.spilled == 0 and roomy.registers > 64
     assert spilling.registers <= 32 and spilling.spilled == spilling.local > 0
