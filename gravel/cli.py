@@ -23,7 +23,7 @@ class Commands(click.Group):
             return super().invoke(context)
         except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
             raise
-        except (ValueError, TypeError, OSError, RuntimeError) as error:
+        except (ValueError, TypeError, OSError, RuntimeError, ImportError, MemoryError) as error:
             wait_for_the_first()
             raise click.ClickException(str(error)) from None
 

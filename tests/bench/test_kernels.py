@@ -1,6 +1,8 @@
 """The model of the GPU engine's time counts what a person counts; ``bench kernels`` and benches on another device run. No timings."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -153,3 +155,12 @@ def test_every_bench_that_is_said_to_take_a_device_takes_it():
     for name in bench.NAMES:
         run = importlib.import_module(f"gravel.bench.{name.replace('-', '_')}").run
         assert ("device" in inspect.signature(run).parameters) == (name in bench.ON_DEVICES), name
+
+
+def test_without_warp_one_line_says_what_to_install():
+    """In a process of its own: here Warp is loaded."""
+    script = "import sys; sys.modules['warp'] = None; from gravel.cli import main; main()"
+    for words in (("kernels",), ("collide", "--device", "cuda")):
+        done = subprocess.run([sys.executable, "-c", script, "bench", *words, "--quick"], capture_output=True, text=True)
+        assert done.returncode == 1 and done.stderr.startswith("Error: ") and len(done.stderr.splitlines()) == 1
+        assert "needs Warp: pip install 'gravel[gpu]'" in done.stderr
