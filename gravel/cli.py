@@ -23,7 +23,7 @@ class Commands(click.Group):
             return super().invoke(context)
         except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
             raise
-        except (ValueError, TypeError, OSError, RuntimeError) as error:
+        except (ValueError, TypeError, OSError, RuntimeError, ImportError, MemoryError) as error:
             wait_for_the_first()
             raise click.ClickException(str(error)) from None
 
@@ -304,19 +304,20 @@ def plot(result, output, joints, measure):
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
-@click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu; on --resume the run's own).")
+@click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu).")
 @click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores; scaling: 1 a process).")
 @click.option("--steps", type=int, help="Steps that scaling measures (default: 50; of piles a fifth).")
 @click.option("--latency", type=float, help="Of the network that scaling predicts for, us (default: 1.5, InfiniBand HDR100).")
 @click.option("--bandwidth", type=float, help="Of that network for each process, GB/s (default: 0.4, HDR100 shared by 32).")
-def bench(names, as_json, quick, threads, steps, latency, bandwidth):
+def bench(names, as_json, quick, device, threads, steps, latency, bandwidth):
     """Run benchmarks next to the papers' figures.
 
     NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, state, convergence, start, crowd, joints, packing, ffd,
-    scaling (needs the extra mpi); default: all but scaling."""
+    scaling (needs the extra mpi), kernels (needs the extra gpu); default: all but the last two, on another device than the CPU collide,
+    ellipsoids, pairs, step, state and convergence."""
     from gravel import bench as benchmarks
 
-    benchmarks.run(names, quick, threads, as_json, steps=steps, latency=latency, bandwidth=bandwidth)
+    benchmarks.run(names, quick, threads, as_json, device, steps=steps, latency=latency, bandwidth=bandwidth)
 
 
 @main.command()

@@ -61,7 +61,7 @@ ALLOWED = {
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
     "scenes": USER | {"measures", "scenes"},
-    "bench": USER | {"scenes", "measures", "bench", "cpu", "cli"},
+    "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "cli"},
     "packing": PLAIN | {"engine", "scene", "solvers", "detection", "simulation", "packing"},
     "robot_trial": USER,
     "cli": USER | {"measures", "scenes", "bench", "view", "robot_trial", "__version__"},

@@ -1,7 +1,7 @@
 """Benchmarks: the papers' tables and the bars of this project, measured here, next to their references.
 
 Each benchmark is a function ``run(quick, threads)`` that yields rows (dicts); the first yields are printed as they come. Where nobody says
-how many threads, it gets all, or its own ``THREADS``.
+how many threads, it gets all, or its own ``THREADS``. Those in ``ON_DEVICES`` take a ``device`` as well, and make their simulations there.
 """
 
 import importlib
@@ -27,19 +27,25 @@ NAMES = (
     "packing",
     "ffd",
     "scaling",
+    "kernels",
 )
-ALONE = ("scaling",)  # that take long, and run only when they are named
+ALONE = ("scaling", "kernels")  # that take long or need an extra, and run only when they are named
 OPTIONS = {"scaling": ("steps", "latency", "bandwidth")}  # that a benchmark has of its own
+ON_DEVICES = ("collide", "ellipsoids", "pairs", "step", "state", "convergence")  # that run on any device; others are about the CPU
 
 
-def run(names, quick, threads, as_json, **options):
-    """Run benchmarks by name, all if none is given. ``options``: what some of them take beside ``quick`` and ``threads``."""
+def run(names, quick, threads, as_json, device=None, **options):
+    """Run benchmarks by name, all if none is given (on a ``device`` other than the CPU, those that can). ``options``: what some of them
+    take beside ``quick``, ``threads`` and ``device``."""
     from gravel.cli import processor
-    from gravel.engine import largest_thread_count
+    from gravel.engine import largest_thread_count, make_engine
 
-    names = names or tuple(name for name in NAMES if name not in ALONE)
+    elsewhere = device not in (None, "cpu")
+    names = names or (ON_DEVICES if elsewhere else tuple(name for name in NAMES if name not in ALONE))
     for name in names:
         checks.choice("benchmark", name, NAMES)
+        if elsewhere and name not in ON_DEVICES:
+            raise ValueError(f"benchmark {name!r} takes no --device but cpu; on {device} there are {', '.join(ON_DEVICES)}")
     given = {option: value for option, value in options.items() if value is not None}
     for option in given:
         takers = [name for name, own in OPTIONS.items() if option in own]
@@ -47,14 +53,18 @@ def run(names, quick, threads, as_json, **options):
             raise ValueError(f"--{option} goes with {' or '.join(takers)} only, but the benchmarks are {', '.join(names)}")
     most = threads or largest_thread_count()
     results = {"processor": processor(), "threads": most, "quick": quick}
+    if elsewhere:  # refused here if it is not there
+        results["device"] = f"{device} ({make_engine(device).device.name})"
     if not as_json:
-        click.echo(f"{results['processor']}, {most} threads")
+        click.echo(f"{results['processor']}, {most} threads" + (f"; device {results['device']}" if elsewhere else ""))
     for name in names:
         module = importlib.import_module(f"gravel.bench.{name.replace('-', '_')}")
         rows = results[name] = []
         if not as_json:
             click.echo(f"\n{name}: {module.__doc__.splitlines()[0]}")
         own = {option: value for option, value in given.items() if option in OPTIONS.get(name, ())}
+        if elsewhere:
+            own["device"] = device
         for row in module.run(quick, threads or getattr(module, "THREADS", most), **own):
             rows.append(row)
             if not as_json:

@@ -45,20 +45,20 @@ def expected(n):
     return pairs * (4 / 3 * np.pi * third - 1.5 * np.pi * fourth / side)
 
 
-def run(quick, threads):
+def run(quick, threads, device="cpu"):
     for n in (8000, 64000) if quick else (8000, 64000, 262144, 1000000):
-        yield _measure("packed", n, packed, threads)
+        yield _measure("packed", n, packed, threads, device)
     for n in (1024, 8192) if quick else tuple(PAPER_COUNTS):
-        row = _measure("random", n, random, threads)
+        row = _measure("random", n, random, threads, device)
         row["expected"] = float(expected(n))
         row["ratio"] = row["contacts"] / row["expected"]
         row["paper's count"] = PAPER_COUNTS[n]
         yield row
 
 
-def _measure(kind, n, make, threads):
+def _measure(kind, n, make, threads, device):
     shape, places = make(n, np.random.default_rng(1))
-    engine = detect(shape, places, precision="single", threads=threads)
+    engine = detect(shape, places, precision="single", threads=threads, device=device)
     seconds = best(lambda: run_detection(engine), 5)
     return {
         "kind": kind,

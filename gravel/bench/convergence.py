@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from gravel.bench.settled import settled_pile
+from gravel.engine import finest_precision
 from gravel.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import box_walls
@@ -21,18 +22,18 @@ STATES = (("falling", 150), ("settling", 300), ("settled", 1500))  # and steps o
 GOOD = 1e-3  # m/s
 
 
-def run(quick, threads):
+def run(quick, threads, device="cpu"):
     for friction in ("cone", "coulomb"):
-        simulation, done = falling_bed(1000 if quick else 8000, friction, threads), 0
+        simulation, done = falling_bed(1000 if quick else 8000, friction, threads, device), 0
         for state, steps in STATES[:1] if quick else STATES:
             for _ in range(steps - done):
                 simulation.step()
             done = steps
             yield from sweeps(simulation, state)
-    yield from cold_start(quick, threads)
+    yield from cold_start(quick, threads, device)
 
 
-def falling_bed(bodies, friction, threads):
+def falling_bed(bodies, friction, threads, device):
     """Balls on a loose lattice above a floor, between walls."""
     radius, side = 0.01, 20
     k, scene, stone = np.arange(bodies), Scene(), Material(friction=0.5)
@@ -40,7 +41,7 @@ def falling_bed(bodies, friction, threads):
     box_walls(scene, 1.1 * radius * side, 1.1 * radius * side, stone)
     places = np.stack([k % side - 9.5, k // side % side - 9.5, k // side**2 + 0.5], 1) * 2.2 * radius
     scene.add_bodies(Sphere(radius), places + np.random.default_rng(1).uniform(-0.05 * radius, 0.05 * radius, (bodies, 3)), stone)
-    return Simulation(scene, 1e-3, GaussSeidel(iterations=100), friction=friction, threads=threads)
+    return Simulation(scene, 1e-3, GaussSeidel(iterations=100), friction=friction, threads=threads, device=device)
 
 
 def sweeps(simulation, state):
@@ -77,8 +78,9 @@ def _seconds(simulation, solver, tolerance):
     return best
 
 
-def cold_start(quick, threads):
-    simulation = settled_pile(1000 if quick else 8000, steps=50, precision="double", threads=threads, warm_start=False, recovery=1.0)
+def cold_start(quick, threads, device):
+    options = {"precision": finest_precision(device), "threads": threads, "device": device, "warm_start": False, "recovery": 1.0}
+    simulation = settled_pile(1000 if quick else 8000, steps=50, **options)
     for solver in (GaussSeidel, Jacobi, APGD, BarzilaiBorwein):
         for iterations in MARKS[:3] if quick else MARKS:
             problem = simulation.next_problem()

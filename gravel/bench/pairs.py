@@ -18,11 +18,11 @@ from gravel.shapes.polyhedra import ConvexHull
 SHAPES = (Sphere, Ellipsoid, Capsule, Cylinder, Cone, Box, ConvexHull, Mesh, Plane)
 
 
-def run(quick, threads):
+def run(quick, threads, device="cpu"):
     for k, first in enumerate(SHAPES):
         for second in SHAPES[k:]:
             if first is not Plane:
-                yield measure_pairs(first, second, 200 if quick else 2000)
+                yield measure_pairs(first, second, 200 if quick else 2000, device)
 
 
 def make(kind, n, rng):
@@ -42,7 +42,7 @@ def make(kind, n, rng):
     return kind(sizes[:, 0], sizes[:, 1])
 
 
-def measure_pairs(first, second, n):
+def measure_pairs(first, second, n, device="cpu"):
     """One row: n pairs, each far from the others."""
     rng = np.random.default_rng(1)
     scene = Scene()
@@ -57,8 +57,8 @@ def measure_pairs(first, second, n):
     else:
         scene.add_bodies(make(second, n, rng), places + away, quaternions=random_turns(n, rng))
     scene.add_bodies(make(first, n, rng), places, quaternions=random_turns(n, rng))
-    engine = detect_scene(scene, threads=1)
-    pairs, table = int(engine.detector.pairs.count.sum()), engine.contacts()
+    engine = detect_scene(scene, threads=1, device=device)
+    pairs, table = pair_count(engine.detector), engine.contacts()
     seconds = best(engine.detector.find_contacts, 3)
     return {
         "pair": f"{first.__name__}-{second.__name__}",
@@ -67,3 +67,9 @@ def measure_pairs(first, second, n):
         "contacts": len(table),
         "ns per pair": 1e9 * seconds / max(pairs, 1),
     }
+
+
+def pair_count(detector):
+    """How many candidates a detector of either engine has found."""
+    pairs = detector.pairs
+    return int(pairs.count.sum()) if hasattr(pairs, "count") else detector.pair_count

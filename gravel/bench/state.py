@@ -24,25 +24,25 @@ from gravel.simulation import Simulation
 from gravel.solvers import GaussSeidel
 
 
-def run(quick, threads):
-    yield whole_call(64000 if quick else 1000000, threads)
-    yield gas(32 if quick else 64, threads)
-    yield crowd(16 if quick else 64, threads)
-    yield from settled_and_shuffled(4000 if quick else 1000000, threads)
-    yield from come_and_go(50 if quick else 1000, threads)
+def run(quick, threads, device="cpu"):
+    yield whole_call(64000 if quick else 1000000, threads, device)
+    yield gas(32 if quick else 64, threads, device)
+    yield crowd(16 if quick else 64, threads, device)
+    yield from settled_and_shuffled(4000 if quick else 1000000, threads, device)
+    yield from come_and_go(50 if quick else 1000, threads, device)
 
 
-def whole_call(n, threads):
+def whole_call(n, threads, device):
     shape, places = packed(n, np.random.default_rng(1))
-    engine = detect(shape, places, threads=threads)
+    engine = detect(shape, places, threads=threads, device=device)
     return {
         f"contacts of {len(places)} spheres": len(engine.contacts()),
-        "s, whole call": best(lambda: find_contacts(shape, places, threads=threads), 5),
+        "s, whole call": best(lambda: find_contacts(shape, places, threads=threads, device=device), 5),
         "s, detection": best(lambda: run_detection(engine), 5),
     }
 
 
-def gas(side, threads):
+def gas(side, threads, device):
     """side^3 spheres, each in a cell of 1 m, moving at about 1 m/s."""
     rng, n = np.random.default_rng(1), side**3
     scene, smooth = Scene(gravity=(0, 0, 0)), Material(friction=0.0)
@@ -51,11 +51,11 @@ def gas(side, threads):
         scene.add_body(Plane(-axis, -float(side)), material=smooth, fixed=True)
     places = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3) + rng.uniform(-0.3, 0.3, (n, 3))
     scene.add_bodies(Sphere((0.01 * 3 / 4 / np.pi) ** (1 / 3)), places, smooth, velocities=rng.normal(size=(n, 3)))
-    simulation = Simulation(scene, 0.01, threads=threads)
+    simulation = Simulation(scene, 0.01, threads=threads, device=device)
     return {"gas": n, **step_times(simulation, 5, 21)}
 
 
-def crowd(side, threads):
+def crowd(side, threads, device):
     """side^3 spheres on a lattice, a hair apart, that move a little."""
     rng, n = np.random.default_rng(1), side**3
     places = (np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3) + 0.5) / side
@@ -66,18 +66,18 @@ def crowd(side, threads):
             scene.add_body(Plane(axis), fixed=True)
             scene.add_body(Plane(-axis, -1.0), fixed=True)
         scene.add_bodies(Sphere(0.49 / side), places, velocities=velocities)
-        simulation = Simulation(scene, 0.05 / side, GaussSeidel(iterations=20, tolerance=0.0), threads=threads)
+        simulation = Simulation(scene, 0.05 / side, GaussSeidel(iterations=20, tolerance=0.0), threads=threads, device=device)
         row[f"ms a step, {name}"] = step_times(simulation, 3, 11)["ms per step"]
         row[f"contacts, {name}"] = simulation.report.contacts
     return {**row, "periodic over walls": row["ms a step, periodic"] / row["ms a step, walls"]}
 
 
-def settled_and_shuffled(bodies, threads):
-    simulation = settled_pile(bodies, GaussSeidel(iterations=50, tolerance=0.0), steps=12, threads=threads)
+def settled_and_shuffled(bodies, threads, device):
+    simulation = settled_pile(bodies, GaussSeidel(iterations=50, tolerance=0.0), steps=12, threads=threads, device=device)
     kinds = {"settled": simulation, "shuffled": None}
     for kind in kinds:
         if kind == "shuffled":
-            simulation = shuffled(simulation, threads)
+            simulation = shuffled(simulation, threads, device)
         row = {kind: int(simulation.movable.sum()), **step_times(simulation, 12 if kind == "shuffled" else 0, 7)}
         len(simulation.contacts)  # compiles
         start = time.perf_counter()
@@ -85,7 +85,7 @@ def settled_and_shuffled(bodies, threads):
         yield {**row, "ms, sim.contacts": 1e3 * (time.perf_counter() - start)}
 
 
-def shuffled(simulation, threads):
+def shuffled(simulation, threads, device):
     """The same pile, its bodies added in another order."""
     order = np.random.default_rng(2).permutation(np.flatnonzero(simulation.movable))
     stone, half = Material(density=2500, friction=0.5), -float(simulation.positions[1, 0])
@@ -93,15 +93,16 @@ def shuffled(simulation, threads):
     scene.add_body(Plane(), material=stone, fixed=True)
     box_walls(scene, half, half, stone)
     scene.add_bodies(Sphere(simulation.bodies.extent[order, 0]), simulation.positions[order], stone)
-    return Simulation(scene, simulation.dt, simulation.solver, threads=threads)
+    return Simulation(scene, simulation.dt, simulation.solver, threads=threads, device=device)
 
 
-def come_and_go(rounds, threads):
+def come_and_go(rounds, threads, device):
     scene = Scene()
     scene.add_body(Plane(), fixed=True)
     places = np.stack(np.meshgrid(*[np.arange(10)] * 3), -1).reshape(-1, 3) * 0.12 + (0, 0, 0.06)
     ids = scene.add_bodies(Sphere(0.05), places)
-    simulation, times = Simulation(scene, 1e-3, GaussSeidel(iterations=5, tolerance=0.0), threads=threads), []
+    solver, times = GaussSeidel(iterations=5, tolerance=0.0), []
+    simulation = Simulation(scene, 1e-3, solver, threads=threads, device=device)
     for k in range(1, rounds + 1):
         simulation.remove(ids)
         ids = simulation.add_bodies(Sphere(0.05), places)

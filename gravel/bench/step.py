@@ -26,16 +26,17 @@ PAPER_TABLE_3 = {100000: 6.1972, 500000: 29.2565, 1000000: 58.1518}  # s, whole 
 DETECTION = ("bounds", "order", "broad phase", "narrow phase", "match")
 
 
-def run(quick, threads):
-    yield small(threads)
-    boxes = pile_of_boxes(500 if quick else 8000, threads)
+def run(quick, threads, device="cpu"):
+    yield small(threads, device)
+    boxes = pile_of_boxes(500 if quick else 8000, threads, device)
     yield measure(boxes, "boxes")
     yield equal_quality(boxes, "boxes")
     boxes = None
     sizes = (4000,) if quick else (16000, 32000, 64000, 100000, 128000, 500000, 1000000)
     for bodies in sizes:
         simulation = None  # one at a time: the peak of memory is that of the largest
-        simulation = settled_pile(bodies, GaussSeidel(iterations=50, tolerance=0.0), steps=100 if bodies <= 128000 else 20, threads=threads)
+        solver, steps = GaussSeidel(iterations=50, tolerance=0.0), 100 if bodies <= 128000 else 20
+        simulation = settled_pile(bodies, solver, steps=steps, threads=threads, device=device)
         row = measure(simulation, "spheres")
         if bodies in PAPER_TABLE_1:
             row["paper's GPU, cone problem, ms"] = 1e3 * PAPER_TABLE_1[bodies]
@@ -89,7 +90,7 @@ def measure(simulation, kind):
     }
 
 
-def pile_of_boxes(bodies, threads):
+def pile_of_boxes(bodies, threads, device):
     """Cubes of half extents 0.04 to 0.06 m dropped in ten layers, after two seconds (PhysX: 111 ms at 8 000, one thread)."""
     rng = np.random.default_rng(1)
     stone, half = Material(density=2500, friction=0.5), 0.07 * np.ceil(np.sqrt(bodies / 10))
@@ -100,7 +101,7 @@ def pile_of_boxes(bodies, threads):
     sizes = np.repeat(rng.uniform(0.04, 0.06, bodies)[:, None], 3, axis=1)
     tilted = 0.1 * rng.normal(size=(bodies, 4)) + (1, 0, 0, 0)
     scene.add_bodies(Box(sizes), places, stone, quaternions=tilted)
-    simulation = Simulation(scene, 1 / 500, GaussSeidel(iterations=50, tolerance=0.0), threads=threads)
+    simulation = Simulation(scene, 1 / 500, GaussSeidel(iterations=50, tolerance=0.0), threads=threads, device=device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tilted corners of some overlap at the start
         for _ in range(1000):
@@ -108,12 +109,12 @@ def pile_of_boxes(bodies, threads):
     return simulation
 
 
-def small(threads):
+def small(threads, device):
     """Ten spheres on a plane, with the default solver."""
     scene = Scene()
     scene.add_body(Plane(), material=Material(), fixed=True)
     scene.add_bodies(Sphere(0.05), [[0.2 * k, 0, 0.05] for k in range(10)], Material())
-    simulation = Simulation(scene, 1 / 500, threads=threads)
+    simulation = Simulation(scene, 1 / 500, threads=threads, device=device)
     for _ in range(50):
         simulation.step()
     times = [sum(simulation.step().seconds.values()) for _ in range(200)]
