@@ -650,4 +650,6 @@ def distance_of_cores(
             if distance > length - PRECISE * size:
                 x, y, z, px, py, pz, length = nx, ny, nz, qx, qy, qz, distance
             angle = 0.25 * angle
+        if a.kind == ELLIPSOID:  # its point for n is the only one
+            cx, cy, cz, px, py, pz = difference(a, b, ma, mb, d, vertices, links, -x, -y, -z)
     return True, x, y, z, px, py, pz, length

@@ -86,12 +86,12 @@ class Scratch:
 
 
 MOST_VERTICES, MOST_FACES = 64, 160  # of a polytope: rounding ends its growth sooner
-ROWS = {False: 64, True: 256}  # a worker has found at most, without meshes and with them; of more the deepest are kept
+ROWS = 256  # a worker has found at most; of more the deepest are kept
 WHOLE = {"faces", "edges", "stack", "found", "names", "feature"}
 
 
 def make_scratch(workers: int, meshes: bool, arrays) -> Scratch:
-    """Scratch for a number of workers from ``DeviceBuffers``: 14 kB for each, or 45 kB where they may meet ``meshes``."""
+    """Scratch for a number of workers from ``DeviceBuffers``: 20 kB for each, or 45 kB where they may meet ``meshes``."""
     triangles, contacts = (1024, 512) if meshes else (0, 0)
     shapes = {
         "simplex": (4, 6),
@@ -106,8 +106,8 @@ def make_scratch(workers: int, meshes: bool, arrays) -> Scratch:
         "found": (triangles,),
         "rows": (contacts + 64, 7),
         "names": (contacts,),
-        "out": (ROWS[meshes], 7),
-        "feature": (ROWS[meshes],),
+        "out": (ROWS, 7),
+        "feature": (ROWS,),
     }
     scratch = Scratch()
     for name, shape in shapes.items():

@@ -113,6 +113,12 @@ def cases_of(a, b, n, seed, aligned=False, limit=0.02):
     return Cases(kind, tuple(size), (NUMBERS[a], NUMBERS[b]), tuple(turn), tuple(radius), np.ascontiguousarray(d), limit)
 
 
+def moved(cases, rng, hair):
+    """The same pairs, moved and turned by about a hair."""
+    turn = tuple(q + hair * rng.normal(size=q.shape) for q in cases.turn)
+    return cases._replace(d=cases.d + hair * size_of(cases) * rng.normal(size=cases.d.shape), turn=turn)
+
+
 def rotated(q, v):
     w, x = q[:, :1], q[:, 1:]
     return v + 2 * np.cross(x, np.cross(x, v) + w * v)

@@ -247,12 +247,12 @@ def fill_mesh_pair_rows(
         keep_in_units(number, job, found, out, feature, jobs, rows)
 
 
-WORKERS = 8192  # at most, and a quarter of them where there are meshes: some 120 MB of scratch
+WORKERS = 8192  # at most, and half of them where there are meshes: some 160 MB of scratch
 
 
 def _fill(kernel, task: Task, meshes: bool) -> None:
     """A processor's threads take turns, so there one worker does all."""
-    most = 1 if task.device == "cpu" else WORKERS // 4 if meshes else WORKERS
+    most = 1 if task.device == "cpu" else WORKERS // 2 if meshes else WORKERS
     workers = min(task.count, most)
     library = task.shapes.library
     shapes = [hulls_on(library, task.device), meshes_on(library, task.device)] if meshes else [hulls_on(library, task.device)]
