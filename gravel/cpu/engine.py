@@ -151,12 +151,16 @@ class CpuEngine:
         self._use_threads()
         rows, chunks = self.rows, -(-self.rows.count // bounds.CHUNK)
         count, reach = self.buffers.array("border_count", chunks, dtype="i8"), self.buffers.array("border_reach", rows.count, dtype="f8")
-        margin, lattice = self.rules.margin, self._endless_lattice()
-        faster = abs(lattice.tilt_rate) + float(np.abs(lattice.rate).sum())  # what folding into the cell may add to a speed
-        margin = margin._replace(absolute=margin.absolute + 2.0 * bounds.HASTE * self.rules.step * faster)
-        territory.find_border(self._now(), rows.rank, margin, self.rules.step, self.partition, lattice, count, reach)
+        rest = self._border_margin(), self.rules.step, self.partition, self._endless_lattice()
+        territory.find_border(self._now(), rows.rank, *rest, count, reach)
         found = np.flatnonzero(reach >= 0) if count.any() else np.empty(0, np.int64)
         return found, reach[found]
+
+    def _border_margin(self):
+        """The margin, with what folding into a cell that changes may add to a speed."""
+        margin, lattice = self.rules.margin, self._endless_lattice()
+        faster = abs(lattice.tilt_rate) + float(np.abs(lattice.rate).sum())
+        return margin._replace(absolute=margin.absolute + 2.0 * bounds.HASTE * self.rules.step * faster)
 
     def touched(self, ids):
         found = self.detector

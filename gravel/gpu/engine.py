@@ -6,6 +6,7 @@ touch, impacts with restitution, surfaces that move by themselves, joints (the f
 what belongs to other processes. docs/GPU.md says what that costs.
 """
 
+import contextlib
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import warp as wp
 
 from gravel.cpu import contact_table
 from gravel.cpu.collide import bounds, boxes, carry, images
+from gravel.cpu.collide import territory as host_territory
 from gravel.cpu.engine import CpuEngine
 from gravel.cpu.rows import FEW, is_torn
 from gravel.cpu.solve import assemble as host_assemble
@@ -23,6 +25,7 @@ from gravel.cpu.threads import use_threads
 from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, no_lap
 from gravel.gpu import integrate
 from gravel.gpu.buffers import DeviceBuffers
+from gravel.gpu.collide import territory
 from gravel.gpu.collide.detector import PHASES, DeviceDetector
 from gravel.gpu.collide.pieces import Shapes
 from gravel.gpu.devices import find_device, to_device, to_host
@@ -30,8 +33,8 @@ from gravel.gpu.launch import run
 from gravel.gpu.mirror import Mirror, Some
 from gravel.gpu.solve import assemble, match
 from gravel.gpu.solve.block_problem import DeviceProblem, Made
-from gravel.gpu.structs import Bodies, Memory
-from gravel.state import ANGULAR, LINEAR
+from gravel.gpu.structs import Bodies, Margin, Memory
+from gravel.state import FIELD
 
 STRETCH = 4096  # bodies whose energies a thread adds up
 LOOK_AT_ORDER = 64  # steps between two looks at whether the rows are still in order
@@ -98,11 +101,98 @@ class GpuEngine(CpuEngine):
         return getattr(self.host_rows, name)
 
     def pick(self, name, ids):
-        self.mirror.on_host(self.host_rows, name)
-        kept = self.mirror.newer_on_host
-        result = super().pick(name, ids)
-        self.mirror.newer_on_host = kept
+        rows, field = self.host_rows.rows_of(ids), FIELD[name]
+        values = getattr(self.host_rows, name)
+        result = np.full((len(rows), *field.shape), field.gone, values.dtype)
+        there = rows >= 0
+        if name in self.mirror.newer_on_device and there.any():
+            result[there] = Some(self.device_buffers, "picked", rows[there]).part_of(self.mirror.arrays[name])
+        else:
+            result[there] = values[rows[there]]
         return result
+
+    def put(self, block):
+        """What the device has newer goes there; the rest to the host."""
+        rows = self.host_rows.rows_of(block["id"])
+        known, new = rows >= 0, self.mirror.newer_on_device
+        if known.any():
+            some = Some(self.device_buffers, "put", rows[known])
+            for name, values in block.items():
+                if name in new:
+                    some.put(values[known], self.mirror.arrays[name])
+                else:
+                    getattr(self.host_rows, name)[rows[known]] = values[known]
+                    self.mirror.newer_on_host.add(name)
+            self.host_rows.forced |= any(name in block and bool(np.any(block[name])) for name in ("force", "torque"))
+        if not known.all():
+            self.rows.add({name: values[~known] for name, values in block.items()})
+
+    def border(self):
+        self._settle()
+        rows, margin, lattice = self.host_rows, Margin(), self._endless_lattice()
+        bodies = self._body_struct(self.mirror.on_device(rows, *BODY_FIELDS))
+        (owner,) = self.mirror.on_device(rows, "rank")
+        margin.absolute, margin.share = self._border_margin()
+        reach, border = (
+            self.device_buffers.array("border_reach", rows.count, dtype=wp.float64),
+            self._sent(self.partition.border, wp.float64),
+        )
+        given = owner, self.rank, margin, self.rules.step, border, wp.vec3d(*lattice.low), wp.vec3d(*lattice.length), reach
+        run(territory.find_border, rows.count, [bodies, *given], self.device)
+        reach = to_host(reach)
+        found = np.flatnonzero(reach >= 0)
+        return found, reach[found]
+
+    def touched(self, ids):
+        if self.touched_places is None:
+            found, touched = self.detector, self.device_buffers.array("touched", self.detector.n, dtype=wp.uint8)
+            touched.zero_()
+            run(territory.list_touched, found.contact_total, [found.device_touching, touched], self.device)
+            self.touched_places = to_host(touched)
+        return self.touched_places[self.places_of(ids)]
+
+    def adopt(self, known):
+        found = self.detector
+        if len(known[0]) and found.contact_total > 0:
+            places, impulse, torque = (
+                np.stack([self.places_of(ids) for ids in known[:2]], axis=1),
+                to_host(self.impulse),
+                to_host(self.torque),
+            )
+            host_territory.adopt_contacts(known, places, found.contacts, found.arranged.id, impulse, torque)
+            to_device(impulse, self.impulse)
+            if len(torque):
+                to_device(torque, self.torque)
+
+    # --- what the host only reads
+    @contextlib.contextmanager
+    def _reading(self):
+        """Rows and contacts may be asked for here without being sent back."""
+        newer, last = set(self.mirror.newer_on_host), self.device_last
+        yield
+        self.mirror.newer_on_host, self.device_last = newer, last
+
+    def moved_contacts(self, ids):
+        with self._reading():
+            return super().moved_contacts(ids)
+
+    def touched_sleepers(self):
+        if not self.host_rows.dozing:
+            return np.empty(0, np.int32)
+        with self._reading():
+            return super().touched_sleepers()
+
+    def memory(self):
+        with self._reading():
+            return super().memory()
+
+    def cast_rays(self, origins, directions, reach):
+        with self._reading():
+            return super().cast_rays(origins, directions, reach)
+
+    def bounding_boxes(self):
+        with self._reading():
+            return super().bounding_boxes()
 
     def _device_memory(self):
         """The contacts of the last step on the device."""
@@ -339,8 +429,10 @@ class GpuEngine(CpuEngine):
             scalars = self.rules.scalars
             self.joints.assemble(scalars.step, scalars.recovery_speed, self.rules.threshold, velocity.reshape(-1), warm)
             self.members.send(velocity, found.device_arranged.velocity)
-        kinds = found.balls, self.rolling, self.inertia, rules
-        self.problem = DeviceProblem(made, found.contact_total, found.n, *kinds, self.device_buffers, joints, self.members, self.share)
+        kinds, hosted = (found.balls, self.rolling, self.inertia, rules), self.members
+        if not self.share.alone:
+            hosted = Some(self.device_buffers, "hosted", np.union1d(self.members.rows, self.share.places))
+        self.problem = DeviceProblem(made, found.contact_total, found.n, *kinds, self.device_buffers, joints, hosted, self.share)
         return self.problem
 
     def _deep(self):

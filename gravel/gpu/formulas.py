@@ -3,6 +3,7 @@
 import warp as wp
 
 from gravel.formulas.forms import Forms
+from gravel.gpu.shapes import MOST_FACES, MOST_VERTICES, Hulls, Meshes, Solid, Work
 
 KINDS = {
     "float": float,
@@ -16,10 +17,32 @@ KINDS = {
     "Table": wp.array2d(dtype=float),
     "Names": wp.array(dtype=int),
     "Corners": wp.array2d(dtype=int),
+    "Marks": wp.array(dtype=bool),
+    "Tables": wp.array3d(dtype=float),
+    "Solid": Solid,
+    "Hulls": Hulls,
+    "Meshes": Meshes,
+    "Work": Work,
 }
 
 # What rounding leaves of these in single precision: they end what would go on for ever, or tell what is the same from what is not.
 PRECISION = {
+    # of convex solids and meshes
+    "COARSE": True,
+    "MOST_VERTICES": MOST_VERTICES,
+    "MOST_FACES": MOST_FACES,
+    "NEAR": 1e-5,
+    "PRECISE": 5e-7,
+    "PRECISE_DIRECTION": 1e-5,
+    "PRECISE_LENGTH": 1e-6,
+    "PRECISE_DEPTH": 1e-6,
+    "SAME_POINT": 1e-5,
+    "FLAT": 1e-5,
+    "VISIBLE": 5e-7,
+    "COINCIDENT": 1e-6,
+    "SAME": 1e-6,
+    "SAME_GAP": 1e-5,
+    # of boxes and ellipsoids
     "PARALLEL": 1e-3,
     "HAIR": 2e-6,
     "CUTS": 14,
@@ -44,6 +67,11 @@ def to_matrix(q: wp.vec4):
         2.0 * (y * z + w * x),
         1.0 - 2.0 * (x * x + y * y),
     )
+
+
+@wp.func
+def hypot(x: float, y: float):
+    return wp.sqrt(x * x + y * y)
 
 
 # --- boxes
@@ -93,6 +121,7 @@ def for_device(function):
     return wp.func(function)
 
 
-OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "quaternion_of": wp.vec4, "along_first": along_first}
+OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "quaternion_of": wp.vec4, "whole": wp.int32, "hypot": hypot, "Solid": Solid}
+OF_BOXES = {"along_first": along_first}
 OF_ELLIPSOIDS = {"matrix_of": matrix_of, "times": times, "times_sum": times_sum, "sum_of": sum_of, "surely_negative": surely_negative}
-FORMS = Forms(for_device, {**OWN, **OF_ELLIPSOIDS, **PRECISION})
+FORMS = Forms(for_device, {**OWN, **OF_BOXES, **OF_ELLIPSOIDS, **PRECISION})

@@ -61,7 +61,7 @@ def momentum_of(m: wp.mat33d, inverse: wp.vec3d, w: wp.vec3d):
 @wp.func
 def turned_freely(q: wp.vec4d, inverse: wp.vec3d, w: wp.vec3d, step: wp.float64):
     """The turn after ``step`` with constant angular momentum: axis by axis, Strang splitting (McLachlan 1993)."""
-    l = momentum_of(matrix_of(q), inverse, w)
+    momentum = momentum_of(matrix_of(q), inverse, w)
     for stage in range(5):
         axis = stage
         share = half
@@ -71,7 +71,7 @@ def turned_freely(q: wp.vec4d, inverse: wp.vec3d, w: wp.vec3d, step: wp.float64)
             share = d1
         m = matrix_of(q)
         along = wp.vec3d(m[0, axis], m[1, axis], m[2, axis])
-        angle = share * step * wp.dot(along, l) * inverse[axis]
+        angle = share * step * wp.dot(along, momentum) * inverse[axis]
         q = turned(q, angle * along)
     return q
 
@@ -107,10 +107,10 @@ def drift(
         if same(inverse):
             q = turned(q, step * w)
         else:
-            l = momentum_of(matrix_of(q), inverse, w)
+            momentum = momentum_of(matrix_of(q), inverse, w)
             q = turned_freely(q, inverse, w, step)
             m = matrix_of(q)
-            w = m * wp.cw_mul(wp.transpose(m) * l, inverse)
+            w = m * wp.cw_mul(wp.transpose(m) * momentum, inverse)
             for k in range(3):
                 velocity[i, 4 + k] = float(w[k])
     for k in range(3):
@@ -215,10 +215,10 @@ def commit(
         if turning > d0:
             q = turned(q, step * w)
     else:
-        l = momentum_of(matrix_of(q), inverse, w)
+        momentum = momentum_of(matrix_of(q), inverse, w)
         q = turned_freely(q, inverse, w, step)
         m = matrix_of(q)
-        own = wp.cw_mul(wp.transpose(m) * l, inverse)
+        own = wp.cw_mul(wp.transpose(m) * momentum, inverse)
         turning = wp.dot(wp.cw_div(own, inverse), own)
         w = m * own
     for k in range(3):

@@ -34,6 +34,13 @@ def scatter_single(source: wp.array2d(dtype=wp.float32), rows: wp.array(dtype=in
         target[rows[k], c] = source[k, c]
 
 
+@wp.kernel(enable_backward=False)
+def scatter_double(source: wp.array2d(dtype=wp.float64), rows: wp.array(dtype=int), target: wp.array2d(dtype=wp.float64)):
+    k = wp.tid()
+    for c in range(source.shape[1]):
+        target[rows[k], c] = source[k, c]
+
+
 class Some:
     """Some rows of arrays on the device, which stages of the host read and write."""
 
@@ -45,22 +52,28 @@ class Some:
 
     def fetch(self, source, target):
         """Those rows of ``target``, an array of the host, := those of ``source``."""
-        if not len(self.rows):
-            return
+        if len(self.rows):
+            target[self.rows] = self.part_of(source)
+
+    def part_of(self, source):
+        """Those rows of ``source``, (k, columns) on the host."""
         single = source.dtype == wp.float32
         columns = source.shape[1]
         part = self.buffers.array(f"{self.name}_{'single' if single else 'double'}_{columns}", len(self.rows), (columns,), source.dtype)
         run(gather_single if single else gather_double, len(self.rows), [source, self.index, part], self.buffers.device)
-        target[self.rows] = part.numpy()
+        return part.numpy()
 
     def send(self, source, target):
-        """Those rows of ``target``, a single-precision array of the device, := those of ``source``."""
-        if not len(self.rows):
-            return
-        columns = target.shape[1]
-        part = self.buffers.array(f"{self.name}_single_{columns}", len(self.rows), (columns,))
-        to_device(source[self.rows], part)
-        run(scatter_single, len(self.rows), [part, self.index, target], self.buffers.device)
+        """Those rows of ``target``, an array of the device, := those of ``source``."""
+        if len(self.rows):
+            self.put(source[self.rows], target)
+
+    def put(self, values, target):
+        """Those rows of ``target`` := values (k, columns)."""
+        single, columns = target.dtype == wp.float32, target.shape[1]
+        part = self.buffers.array(f"{self.name}_{'single' if single else 'double'}_{columns}", len(self.rows), (columns,), target.dtype)
+        to_device(values, part)
+        run(scatter_single if single else scatter_double, len(self.rows), [part, self.index, target], self.buffers.device)
 
 
 class Mirror:

@@ -78,8 +78,8 @@ def check_path(path, in_parts=False):
 
 def load(path, threads=None, motions=None, laws=None, surfaces=None, domain="auto", device=None):
     """The simulation that a checkpoint holds. ``motions`` and ``surfaces`` (body -> function) and ``laws`` (joint -> motor or spring) give
-    back those motions, surface velocities and drives that were Python functions. ``domain``: how processes share it from now on. ``device``:
-    on which it goes on; None: on the one it was on."""
+    back those motions, surface velocities and drives that were Python functions. ``domain``: how processes share it from now on.
+    ``device``: on which it goes on; None: on the one it was on."""
     path = pathlib.Path(path)
     checked_threads(threads)
     arrays, about = _contents_of(path)

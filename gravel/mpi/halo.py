@@ -74,7 +74,7 @@ class Halo:
         order = np.argsort(ids[rows])
         records = np.empty(len(rows), layout)
         for field in FIELDS:
-            records[field.name] = engine.field(field.name)[rows[order]]
+            records[field.name] = engine.pick(field.name, ids[rows[order]])
         records["reach"] = reach[order]
         records["rank"] = self._owners(records)
         return Outlook(records, *self._reached(records))

@@ -134,6 +134,12 @@ def library_of(geometries):
     )
 
 
+def links_of(library):
+    """Neighbours of vertices in one array: from links[links[k]] to links[links[k + 1]] those of vertex k."""
+    starts = library.neighbour_start + np.int32(len(library.neighbour_start))
+    return np.concatenate([starts, library.neighbours]).astype(np.int32)
+
+
 class Geometries(list):
     """The geometries of a scene, each content once."""
 

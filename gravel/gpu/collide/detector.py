@@ -1,14 +1,15 @@
 """Detection on the device: the stages from bodies to contacts in their order, as ``gravel.cpu.collide.detector``.
 
-What comes out stands on the device (``device_arranged``, ``device_contacts``); stages that run on the host, and tables for users, get copies
-(``arranged``, ``contacts``, ``touching``), made when they are first asked for.
+What comes out stands on the device (``device_arranged``, ``device_contacts``); stages that run on the host, and tables for users, get
+copies (``arranged``, ``contacts``, ``touching``), made when they are first asked for.
 """
 
 import numpy as np
 import warp as wp
 
 from gravel.cpu.collide import bounds as host_bounds
-from gravel.cpu.collide import exclude, images, narrow as host_narrow, territory
+from gravel.cpu.collide import exclude, images, territory
+from gravel.cpu.collide import narrow as host_narrow
 from gravel.cpu.collide.detector import FEW_BODIES
 from gravel.cpu.collide.grid import Pairs as HostPairs
 from gravel.cpu.collide.traits import traits_of
@@ -56,17 +57,15 @@ class DeviceDetector:
 
     # --- the stages
     def find_bounds(self, bodies, n, real_bodies, rules, balls, jointed, seen=None, lattice=None):
-        """``bodies``: a struct of n rows on the device; where space repeats itself those behind ``real_bodies`` are images (``seen``, on the
-        host)."""
+        """``bodies``: a struct of n rows on the device; where space repeats itself those behind ``real_bodies`` are images (``seen``, on
+        the host)."""
         self.real_bodies = real_bodies
         self.n, self.rules, self.balls, self.seen, self.lattice = n, rules, balls, seen, lattice
         self.known = {}
         array = self.buffers.array
         arranged = self.device_arranged = Arranged()
-        arranged.id, arranged.reach, arranged.extent = (
-            array("arranged_id", n, dtype=wp.int64),
-            *(array(f"arranged_{name}", n, (4,), wp.float64) for name in ("reach", "extent")),
-        )
+        arranged.id, arranged.reach = array("arranged_id", n, dtype=wp.int64), array("arranged_reach", n, (4,), wp.float64)
+        arranged.extent = array("arranged_extent", n, (4,), wp.float64)
         arranged.tag, arranged.mass = array("arranged_tag", n, (4,), wp.int32), array("arranged_mass", n, (2,))
         arranged.velocity = array("velocity", n + 1, (8,))
         arranged.half = array("arranged_half", 0 if balls else n, (3,), wp.float64)

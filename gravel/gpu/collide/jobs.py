@@ -26,6 +26,7 @@ from gravel.gpu.collide.pieces import (
     row3,
 )
 from gravel.gpu.collide.simple import fill_boxes, fill_round
+from gravel.gpu.collide.solids import fill_convex, fill_mesh_pairs, fill_meshes
 from gravel.gpu.formulas import FORMS
 from gravel.gpu.structs import Arranged, Contacts, Margin, Pairs
 from gravel.shapes import COMPOUND, PLANE, SPHERE
@@ -33,7 +34,13 @@ from gravel.state import SHAPE
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 
-TABLES = {ROUND: fill_round, BOXES: fill_boxes}  # functions of a ``Task``
+TABLES = {  # functions of a ``Task``
+    ROUND: fill_round,
+    BOXES: fill_boxes,
+    CONVEX: fill_convex,
+    MESHES: fill_meshes,
+    MESH_PAIRS: fill_mesh_pairs,
+}
 NAMES = {ROUND: "ROUND", BOXES: "BOXES", CONVEX: "CONVEX", MESHES: "MESHES", MESH_PAIRS: "MESH_PAIRS"}
 TABLE_COUNT = len(NAMES)
 MANY = 8  # contacts allowed for of a shape with a mesh, at first

@@ -2,8 +2,8 @@
 
 import warp as wp
 
-from gravel.formulas.bounds import MOVES
 from gravel.cpu.solve.assemble import COHESION_COLUMN, DEEP, FRICTION_COLUMN, RESTING, ROLLING_COLUMN, SPINNING_COLUMN, TOUCHING
+from gravel.formulas.bounds import MOVES
 from gravel.gpu.collide.bounds import turn_of
 from gravel.gpu.collide.jobs import margin_of
 from gravel.gpu.formulas import to_matrix
@@ -191,3 +191,27 @@ def assemble(
     if rows.rolling.shape[0] > 0:
         rows.rolling[k] = wp.vec2(contact_values[i, j, ROLLING_COLUMN], contact_values[i, j, SPINNING_COLUMN])
         unknowns.torque[k] = wp.vec3(torque[c, 0], torque[c, 1], torque[c, 2])
+
+
+@wp.kernel
+def split_inertia(parts: wp.array(dtype=float), inertia: wp.array2d(dtype=float)):
+    """Inverse inertia of one of a body's parts."""
+    i = wp.tid()
+    for k in range(8):
+        inertia[i, k] = parts[i] * inertia[i, k]
+
+
+@wp.kernel
+def split_rows(parts: wp.array(dtype=float), rows: Rows, inertia: wp.array2d(dtype=float)):
+    """What a contact's bodies answer, as if their parts were all of them; ``inertia`` is that of the parts."""
+    i = wp.tid()
+    a, b = rows.a[i], rows.b[i]
+    mass = wp.vec2(parts[a] * rows.mass[i][0], parts[b] * rows.mass[i][1])
+    rows.mass[i] = mass
+    if rows.balls.shape[0] > 0:
+        ball = rows.balls[i]
+        rows.balls[i] = wp.vec4(ball[0], ball[1], parts[a] * ball[2], parts[b] * ball[3])
+    else:
+        ja, jb, mean = inertia_of(inertia, a), inertia_of(inertia, b), rows.response[i][2]
+        response = contact_responses(mass[0] + mass[1], ja, jb, rows.normal[i], rows.arm_a[i], rows.arm_b[i])
+        rows.response[i] = wp.vec4(response[0], response[1], mean, response[3])

@@ -17,9 +17,8 @@ from gravel.engine import ALONE
 from gravel.formulas.momentum import NEVER, WILD, share_of_cap
 from gravel.gpu.devices import REDUCERS, to_device, workers_of
 from gravel.gpu.launch import Graph, run
+from gravel.gpu.solve import assemble, colours, cones
 from gravel.gpu.solve import blocks as kernels
-from gravel.gpu.solve import colours, cones
-from gravel.gpu.solve.assemble import assemble
 from gravel.gpu.solve.incidence import find_incidence
 from gravel.gpu.structs import Rows, Unknowns, as_rows
 
@@ -48,8 +47,8 @@ class Made(NamedTuple):
 
 
 class DeviceProblem:
-    def __init__(self, made, contacts, bodies, balls, rolling, inertia, rules, buffers, joints=NO_JOINTS, members=None, share=ALONE):
-        """``members``: the rows that joints act on (``mirror.Some``)."""
+    def __init__(self, made, contacts, bodies, balls, rolling, inertia, rules, buffers, joints=NO_JOINTS, hosted=None, share=ALONE):
+        """``hosted``: bodies that joints or other processes act on (``mirror.Some``)."""
         self.made, self.contacts, self.bodies, self.balls, self.rolling = made, contacts, bodies, balls, rolling
         self.buffers, self.device, self.joints, self.share = buffers, buffers.device, joints, share
         self.coulomb, self.friction = rules.coulomb, rules.friction
@@ -66,7 +65,7 @@ class DeviceProblem:
         self.part_worst, self.part_total = array("part_worst", REDUCERS), array("part_total", REDUCERS, dtype=wp.float64)
         self.known, self.goes_on = array("known", 10), array("goes_on", 3, dtype=wp.int32)
         self.alone = joints.count == 0 and share.alone  # nothing of the solution is the host's
-        self.members, self.velocity = members, None  # velocities on the host, where not
+        self.hosted, self.velocity = hosted, None  # velocities on the host, where not
 
     # --- layout
     def lay_out(self, by_colour):
@@ -82,9 +81,8 @@ class DeviceProblem:
             self.slot = colours.keep_order(m, buffers)
         self._make_rows(m)
         given = made.contacts, made.touching, self.slot, *made[2:]
-        run(assemble, m, [*given, self.rows, self.unknowns], self.device)
-        if self.parts is not None:
-            self._split_rows()
+        run(assemble.assemble, m, [*given, self.rows, self.unknowns], self.device)
+        self.swept = self._split()
 
     def _make_rows(self, m):
         array, rows = self.buffers.array, Rows()
@@ -107,20 +105,35 @@ class DeviceProblem:
 
     # --- velocities on the host, where joints or other processes act on them
     def _take(self):
-        """Velocities on the host, flat: those of bodies with joints or, where other processes act on bodies, all."""
+        """Velocities on the host, flat; only those of the hosted bodies are right."""
         if self.velocity is None:
             self.velocity = np.zeros((self.bodies + 1, 8), np.float32)
-        if self.share.alone:
-            self.members.fetch(self.device_velocity, self.velocity)
-        else:
-            self.velocity[:] = self.device_velocity.numpy()
+        self.hosted.fetch(self.device_velocity, self.velocity)
         return self.velocity.reshape(-1)
 
     def _give(self):
-        if self.share.alone:
-            self.members.send(self.velocity, self.device_velocity)
-        else:
-            to_device(self.velocity, self.device_velocity)
+        self.hosted.send(self.velocity, self.device_velocity)
+
+    def split(self, places, parts):
+        """Bodies that several processes act on: their ``places``, and how many each. Sweeps see them so, see ``gravel.cpu.solve.split``."""
+        of_body = np.ones(self.bodies + 1, np.float32)
+        of_body[places] = parts
+        self.parts = wp.array(of_body, dtype=wp.float32, device=self.device)
+
+    def _split(self):
+        """(rows, unknowns) of bodies in parts, or whole where none is."""
+        if self.parts is None:
+            return self.rows, self.unknowns
+        rows, unknowns, now = Rows(), Unknowns(), self.unknowns
+        for name in ("a", "b", "normal", "bias", "friction", "arm_a", "arm_b", "rolling"):
+            setattr(rows, name, getattr(self.rows, name))
+        for name in ("impulse", "torque", "velocity", "last_impulse", "last_torque", "last_velocity"):
+            setattr(unknowns, name, getattr(now, name))
+        rows.mass, rows.balls, rows.response = (wp.clone(getattr(self.rows, name)) for name in ("mass", "balls", "response"))
+        unknowns.inertia = wp.clone(now.inertia)
+        run(assemble.split_inertia, unknowns.inertia.shape[0], [self.parts, unknowns.inertia], self.device)
+        run(assemble.split_rows, self.contacts, [self.parts, rows, unknowns.inertia], self.device)
+        return rows, unknowns
 
     # --- Gauss-Seidel
     def begin(self):
@@ -200,7 +213,7 @@ class DeviceProblem:
         for colour in np.flatnonzero(np.diff(self.starts)).tolist():
             workers = self.workers if colour < len(self.starts) - 2 else 1
             rest = colour, workers, coulomb, self.known, self.worst, self.total
-            run(self.own.sweep, workers, [self.rows, self.unknowns, start, *rest], device)
+            run(self.own.sweep, workers, [*self.swept, start, *rest], device)
 
     @functools.cached_property
     def _device_starts(self):

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 
 import warp as wp
 
+from gravel.formulas import momentum
 from gravel.gpu.formulas import FORMS
 from gravel.gpu.solve.assemble import inertia_of
 from gravel.gpu.structs import Rows, Unknowns, vec8
-from gravel.formulas import momentum
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, GOES_ON = range(10)  # what a sweep knows of the last one
