@@ -39,6 +39,12 @@ def check_cohesion(simulation, contact_values):
         )
 
 
+def check_device(simulation, solver):
+    """Refuse a solver that the engine lacks (``engine.Engine.lacks_local_solvers``)."""
+    if solver.local and getattr(simulation.engine, "lacks_local_solvers", False):
+        raise ValueError(f"solver {type(solver).__name__} runs on device 'cpu' only, not on {simulation.device!r}")
+
+
 def check_solver(solver, contact_values, joints):
     """Refuse what a solver that takes each body by itself does not know; ``joints``: how many there are."""
     if not solver.local:
