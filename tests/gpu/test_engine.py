@@ -384,3 +384,298 @@ def test_two_engines_at_once():
         one.step()
         other.step()
     assert one.state_hash() == alone.state_hash() != other.state_hash()
+
+
+# --- features, step by step against the CPU
+def twins(scene_of, **options):
+    return [made(scene_of(), device, **options) for device in BOTH]
+
+
+def assert_alike(ours, theirs, far, fast=None, turned=None):
+    """Positions within ``far`` m, velocities within ``fast`` m/s, quaternions within ``turned``."""
+    np.testing.assert_allclose(theirs.positions, ours.positions, rtol=0, atol=far)
+    if fast is not None:
+        np.testing.assert_allclose(theirs.velocities, ours.velocities, rtol=0, atol=fast)
+    if turned is not None:
+        np.testing.assert_allclose(theirs.quaternions, ours.quaternions, rtol=0, atol=turned)
+
+
+def together(pair, steps):
+    for _ in range(steps):
+        for simulation in pair:
+            simulation.step()
+    return pair
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+def test_driven_bodies_are_where_their_motion_says(integrator):
+    """A plate that swings and a bar that turns, with balls around them."""
+
+    def scene():
+        made_of = pile()
+        swing = gv.Oscillation((0.01, 0, 0), 2.0)
+        made_of.add_body(gv.Box((0.01, 0.01, 0.002)), (0.0, 0.0, 0.08), motion=swing)
+        made_of.add_body(gv.Box((0.02, 0.001, 0.001)), (0.0, 0.0, 0.1), motion=gv.ConstantVelocity((0, 0, -0.2), (0, 0, 3.0)))
+        return made_of
+
+    ours, theirs = together(twins(scene, integrator=integrator), 15)
+    last = ours.count - 1
+    np.testing.assert_array_equal(theirs.positions[last - 1 :], ours.positions[last - 1 :])
+    np.testing.assert_array_equal(theirs.quaternions[last - 1 :], ours.quaternions[last - 1 :])
+    np.testing.assert_allclose(theirs.velocities[last - 1 :], ours.velocities[last - 1 :], rtol=1e-6, atol=1e-9)
+    assert theirs.positions[last, 2] == pytest.approx(0.1 - 0.2 * 0.015, abs=1e-9)
+    assert_alike(ours, theirs, 1e-4)
+
+
+def test_a_belt_drags_a_ball_until_it_rolls():
+    """2/7 of the belt's speed."""
+    scene = gv.Scene()
+    scene.add_body(gv.Box((5, 1, 0.1)), (0, 0, -0.1), gv.Material(friction=0.4), fixed=True, surface_velocity=(1.0, 0, 0))
+    scene.add_body(gv.Sphere(0.1), (0, 0, 0.1), gv.Material(friction=0.4))
+    simulation = made(scene, DEVICE)
+    simulation.run(0.3)
+    assert simulation.velocities[1, 0] == pytest.approx(2 / 7, rel=1e-3)
+
+
+def test_a_bouncing_ball_reaches_its_height():
+    scene, material = gv.Scene(), gv.Material(restitution=0.8)
+    scene.add_body(gv.Plane(), material=material, fixed=True)
+    scene.add_body(gv.Sphere(0.1), (0, 0, 1.1), material)
+    simulation = made(scene, DEVICE)
+    highest, struck = 0.0, 0
+    while simulation.time < 0.9:
+        struck += simulation.step().impacts
+        if struck == 1:
+            highest = max(highest, float(simulation.positions[1, 2]))
+    assert struck == 1 and highest == pytest.approx(0.1 + 0.64, abs=2e-3)
+
+
+def test_a_cradle_passes_the_blow_on():
+    scene, material = gv.Scene(gravity=(0, 0, 0)), gv.Material(restitution=1.0, friction=0.0)
+    for k in range(5):
+        scene.add_body(gv.Sphere(0.1), (0.2 * k - (0.05 if k == 0 else 0.0), 0, 0), material, velocity=(1.0 if k == 0 else 0.0, 0, 0))
+    simulation = made(scene, DEVICE)
+    simulation.run(0.1)
+    np.testing.assert_allclose(simulation.velocities[:, 0], [0, 0, 0, 0, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rolling", "cohesion", "coulomb"])
+def test_laws_of_contact_over_some_steps(name):
+    material, shape, friction = CASES[name]
+    ours, theirs = twins(lambda: pile(material, shape=shape), friction=friction, solver=gv.GaussSeidel(iterations=500, tolerance=1e-6))
+    together((ours, theirs), 10)
+    assert ours.report.contacts == theirs.report.contacts
+    assert_alike(ours, theirs, 1e-6, 1e-4)
+
+
+def test_forces_and_torques():
+    """A free body under a constant force, and about its axis of symmetry a torque."""
+    scene = gv.Scene(gravity=(0, 0, 0))
+    body = scene.add_body(gv.Box((0.1, 0.1, 0.2)), (0, 0, 0))
+    scene.set_force(body, (3.0, 0, 0), (0, 0, 0.5))
+    simulation = made(scene, DEVICE)
+    simulation.run(0.2)
+    mass, moment = simulation.masses[0], simulation.inertias[0, 2]
+    assert simulation.velocities[0, 0] == pytest.approx(3.0 / mass * 0.2, rel=1e-5)
+    assert simulation.positions[0, 0] == pytest.approx(1.5 / mass * 0.2**2, rel=1e-4)
+    assert simulation.angular_velocities[0, 2] == pytest.approx(0.5 / moment * 0.2, rel=1e-5)
+    simulation.forces[0], simulation.torques[0] = 0, 0
+    before = simulation.velocities.copy()
+    simulation.run(0.25)
+    np.testing.assert_array_equal(simulation.velocities, before)
+
+
+def test_bodies_come_and_go():
+    ours, theirs = twins(pile, solver=gv.GaussSeidel(iterations=500, tolerance=1e-6))
+    pair = together((ours, theirs), 3)
+    for simulation in pair:
+        simulation.remove([7, 12, 30])
+    together(pair, 3)
+    for simulation in pair:
+        new = simulation.add_bodies(gv.Sphere(0.008), [[0, 0, 0.07], [0.0, 0.01, 0.09]], velocities=[[0, 0, -1.0], [0, 0, -2.0]])
+        assert new.tolist() == [32, 33]
+    together(pair, 5)
+    assert np.isnan(theirs.positions[[7, 12, 30]]).all() and theirs.report.bodies == ours.report.bodies == 31
+    assert ours.report.contacts == theirs.report.contacts
+    assert_alike(ours, theirs, 1e-6, 1e-4)
+
+
+def test_what_users_write_holds():
+    """Arrays written between steps, read back at once, and stepped from; velocities of a body that the device moved before."""
+    simulation = made(pile(), DEVICE)
+    together([simulation], 2)
+    simulation.positions[10] = (0, 0, 1.0)
+    simulation.velocities[10] = (0.5, 0, 0)
+    simulation.quaternions[10] = (0, 1, 0, 0)
+    others = np.delete(simulation.positions.copy(), 10, axis=0)
+    np.testing.assert_array_equal(simulation.positions[10], (0, 0, 1.0))
+    simulation.step()
+    np.testing.assert_allclose(simulation.positions[10], (0.5e-3, 0, 1.0), atol=2e-5)
+    assert np.abs(np.delete(simulation.positions, 10, axis=0) - others).max() < 1e-3
+    state = simulation.state_hash()
+    simulation.positions[:] = simulation.positions  # the same values change nothing
+    assert simulation.state_hash() == state
+
+
+def test_groups_pass_through_each_other():
+    scene = gv.Scene()
+    scene.add_body(gv.Plane(), fixed=True, group=1)
+    scene.add_body(gv.Sphere(0.1), (0, 0, 0.1), group=2)
+    scene.add_body(gv.Sphere(0.1), (1, 0, 0.1), group=3)
+    scene.ignore(1, 2)
+    simulation = made(scene, DEVICE)
+    simulation.run(0.1)
+    assert simulation.positions[1, 2] == pytest.approx(0.1 - 0.5 * 9.81 * 0.01, rel=1e-2)
+    assert simulation.positions[2, 2] == pytest.approx(0.1, abs=1e-4)
+
+
+def test_pairs_pass_through_each_other():
+    scene = gv.Scene()
+    floor = scene.add_body(gv.Plane(), fixed=True)
+    one, other = (scene.add_body(gv.Sphere(0.1), (x, 0, 0.1)) for x in (0, 1))
+    scene.ignore_pair(floor, one)
+    simulation = made(scene, DEVICE)
+    simulation.run(0.1)
+    assert simulation.positions[one, 2] < 0.06 and simulation.positions[other, 2] == pytest.approx(0.1, abs=1e-4)
+
+
+def test_sleep_and_waking():
+    """Balls at rest sleep on the device at the same moment as on the CPU, bit for bit still, and wake when they are struck."""
+
+    def scene():
+        made_of, material = gv.Scene(), gv.Material(friction=0.5, rolling_friction=1e-3)
+        made_of.add_body(gv.Plane(), material=material, fixed=True)
+        made_of.add_bodies(gv.Sphere(RADIUS), [(0, 0, RADIUS), (0.05, 0, RADIUS), (0.05, 0, 3 * RADIUS)], material)
+        return made_of
+
+    pair = twins(scene, sleep=gv.Sleep(time=0.05))
+    for _ in range(120):
+        together(pair, 1)
+        assert pair[0].asleep.tolist() == pair[1].asleep.tolist()
+    simulation = pair[1]
+    assert simulation.asleep[1:].all()
+    still = simulation.positions.copy()
+    together([simulation], 3)
+    np.testing.assert_array_equal(simulation.positions, still)
+    simulation.add_bodies(gv.Sphere(RADIUS), [(0.05, 0, 5.1 * RADIUS)], simulation.material_of(1), velocities=[[0.3, 0, -1.0]])
+    together([simulation], 10)
+    assert simulation.asleep.tolist() == [False, True, False, False, False]
+    assert np.abs(simulation.positions[3] - still[3]).max() > 1e-5
+    twin = simulation.copy()
+    assert twin.asleep.tolist() == simulation.asleep.tolist()
+
+
+def pendulum():
+    scene = gv.Scene()
+    post = scene.add_body(gv.Box((0.1, 0.1, 0.1)), (0, 0, 0), fixed=True)
+    bob = scene.add_body(gv.Sphere(0.05), (1.0, 0, 0))
+    scene.add_joint(gv.Revolute(post, bob, (0, 0, 0), (0, 1, 0)))
+    return scene
+
+
+@pytest.mark.parametrize("joints", ["direct", "iterative"])
+def test_a_pendulum_swings_as_on_the_cpu(joints):
+    """Its joint is solved on the host: the same to rounding; energy is that of its fall."""
+    ours, theirs = twins(pendulum, joints=joints)
+    together((ours, theirs), 100)
+    assert_alike(ours, theirs, 1e-6, 1e-5)
+    inertia = 1 + 0.4 * 0.05**2
+    assert np.sum(theirs.velocities[1] ** 2) * inertia / 2 == pytest.approx(-9.81 * theirs.positions[1, 2], rel=1e-2)
+    np.testing.assert_allclose(theirs.joints.force, ours.joints.force, rtol=1e-4, atol=1e-3)
+
+
+def test_joints_with_motors_limits_and_loads():
+    """A motor that holds its speed, a limit that holds, a joint that breaks."""
+
+    def scene():
+        made_of = gv.Scene()
+        post = made_of.add_body(gv.Box((0.1, 0.1, 0.1)), (0, 0, 0), fixed=True)
+        wheel, arm, weight = (made_of.add_body(gv.Box((0.1, 0.05, 0.05)), (x, 3.0 * k, 0)) for k, x in enumerate((0.0, 0.3, 0.3), 1))
+        made_of.add_joint(gv.Revolute(post, wheel, (0, 3, 0), (0, 1, 0), motor=gv.SpeedMotor(4.0)))
+        made_of.add_joint(gv.Revolute(post, arm, (0, 6, 0), (0, 1, 0), limits=(-0.2, 0.2)))
+        made_of.add_joint(gv.Revolute(post, weight, (0, 9, 0), (0, 1, 0), break_force=30.0))
+        return made_of
+
+    ours, theirs = twins(scene)
+    broken = [0, 0]
+    for _ in range(200):
+        for k, simulation in enumerate((ours, theirs)):
+            broken[k] += simulation.step().broken
+    assert theirs.angular_velocities[1, 1] == pytest.approx(4.0, rel=1e-3)
+    angle = np.arctan2(-theirs.positions[2, 2], theirs.positions[2, 0])
+    assert angle == pytest.approx(0.2, abs=2e-3)
+    assert broken == [1, 1]
+    assert_alike(ours, theirs, 1e-4, 1e-3)
+
+
+def periodic(shear):
+    scene = gv.Scene(
+        gravity=(0, 0, 0), periodic=((0.0, 0.2), (0.0, 0.2), (0.0, 0.2)), deformation=gv.Deformation(shear_rate=shear) if shear else None
+    )
+    places = grid((5, 5, 5), 0.04, 0.0, 2e-3)
+    rng = np.random.default_rng(4)
+    scene.add_bodies(gv.Sphere(0.0199), places % 0.2, gv.Material(friction=0.4), velocities=0.5 * rng.normal(size=places.shape))
+    return scene
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+@pytest.mark.parametrize("shear", [0.0, 5.0])
+def test_periodic_cells(shear, integrator):
+    options = {"solver": gv.GaussSeidel(iterations=500, tolerance=1e-6), "integrator": integrator}
+    ours, theirs = together(twins(lambda: periodic(shear), **options), 12)
+    assert ours.report.contacts == theirs.report.contacts > 30
+    assert (theirs.windings == ours.windings).all() and theirs.windings.any()
+    assert_alike(ours, theirs, 1e-5, 1e-3)
+    np.testing.assert_allclose(theirs.engine.virial(), ours.engine.virial(), rtol=1e-2, atol=1e-3 * np.abs(ours.engine.virial()).max())
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler"])
+def test_refused_steps_keep_the_state(integrator):
+    """Too far out, or not a number: an error that names the body, and the state from before."""
+    scene = pile()
+    scene.add_body(gv.Box((0.01, 0.01, 0.002)), (0.0, 0.0, -0.5), motion=gv.Oscillation((0.01, 0, 0), 2.0))
+    simulation = made(scene, DEVICE, bounds=((-1, -1, -1), (1, 1, 1)), integrator=integrator)
+    together([simulation], 3)
+    state = simulation.state_hash()
+    simulation.velocities[7] = (0, 0, 5000.0)
+    written = simulation.state_hash()
+    with pytest.raises(gv.SimulationError, match="body 7 .*leave the bounds.*state before that step is kept"):
+        simulation.step()
+    assert simulation.state_hash() == written != state and simulation.steps == 3
+    with pytest.raises(gv.SimulationError, match="contacts are not known after a refused step"):
+        _ = simulation.contacts
+    simulation.velocities[7] = 0
+    simulation.step()
+    simulation.velocities[7, 0] = np.nan
+    with pytest.raises(gv.SimulationError, match="body 7|velocities"):
+        simulation.step()
+
+
+def test_rays_and_boxes_see_what_the_device_has_moved():
+    ours, theirs = together(twins(pile, solver=gv.GaussSeidel(iterations=500, tolerance=1e-6)), 5)
+    rng = np.random.default_rng(6)
+    origins, directions = rng.uniform(-0.03, 0.03, (40, 3)) + (0, 0, 0.1), rng.normal(size=(40, 3)) * (0.3, 0.3, 0.0) - (0, 0, 1)
+    hits, others = (simulation.cast_rays(origins, directions) for simulation in (ours, theirs))
+    np.testing.assert_array_equal(hits.body, others.body)
+    np.testing.assert_allclose(hits.distance, others.distance, atol=1e-5)
+    assert len(set(hits.body.tolist())) > 5
+    state = theirs.state_hash()
+    inside = [simulation.bodies_in_box((-0.01, -0.01, 0), (0.02, 0.02, 0.03)).tolist() for simulation in (ours, theirs)]
+    assert inside[0] == inside[1]
+    theirs.step()
+    assert theirs.state_hash() != state
+
+
+def test_settings_change_in_the_run():
+    """Gravity, step, friction, material: from the next step on, as on the CPU."""
+    ours, theirs = twins(pile, solver=gv.GaussSeidel(iterations=500, tolerance=1e-6))
+    pair = together((ours, theirs), 2)
+    for simulation in pair:
+        simulation.gravity, simulation.dt, simulation.friction = (0, 1.0, -5.0), 5e-4, "coulomb"
+        simulation.set_material([8, 9], gv.Material(friction=0.1, restitution=0.5))
+    together(pair, 6)
+    assert_alike(ours, theirs, 1e-6, 2e-4)
+    for simulation in pair:
+        simulation.solver, simulation.integrator = gv.Jacobi(iterations=30, tolerance=0.0), "euler"
+    together(pair, 3)
+    assert_alike(ours, theirs, 1e-5, 1e-3)

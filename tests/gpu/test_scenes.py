@@ -169,3 +169,16 @@ def distance_from_sides(point, corners, beyond):
     way = way / np.maximum(length, 1e-30)[..., None]
     along = np.clip(np.einsum("ijk,ijk->ij", point - start, way), -beyond, length + beyond)
     return float(np.linalg.norm(start + along[..., None] * way - point, axis=-1).min())
+
+
+SMALL = {name: bodies for name, (bodies, _) in STATES.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", scenes.NAMES)
+def test_scene_passes_its_own_checks_on_the_device(name):
+    """A whole run: what the scene knows of its own physics holds, joint drift to single precision included."""
+    setup = scenes.build(name, SMALL[name])
+    simulation = gv.Simulation(setup.scene, setup.dt, **{**setup.options, "precision": "single", "device": DEVICE})
+    report = simulation.run(setup.time, observers=setup.observers)
+    assert [f"{c.name}: {c.detail}" for c in setup.check(simulation, report) if not c.passed] == []

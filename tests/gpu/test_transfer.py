@@ -15,8 +15,10 @@ DEVICE = "warp:cpu"
 BOTH = ("cpu", DEVICE)
 ROUGH = gv.Material(friction=0.6, rolling_friction=1e-4, spinning_friction=1e-4)
 
+BALL = gv.Sphere(0.01)
 
-def heap(material=ROUGH, shapes=(gv.Sphere(0.01),), layers=3, **options):
+
+def heap(material=ROUGH, shapes=(BALL,), layers=3, **options):
     """Layers of 16 bodies above a floor."""
     scene = gv.Scene(**options)
     scene.add_body(gv.Plane(), material=material, fixed=True)
@@ -103,8 +105,8 @@ def test_a_file_is_the_same_state_on_the_other_device(kind, device, tmp_path):
 
 @pytest.mark.parametrize("device", BOTH)
 def test_impulses_go_along(device, tmp_path):
-    """The first step on the other device starts from the impulses that bear a column of balls: a single sweep leaves little to do, which from nothing
-    it does not."""
+    """The first step on the other device starts from the impulses that bear a column of balls: a single sweep leaves little to do, which
+    from nothing it does not."""
     other = BOTH[1 - BOTH.index(device)]
     scene = gv.Scene()
     scene.add_body(gv.Plane(), material=ROUGH, fixed=True)
