@@ -23,6 +23,7 @@ from gravel.cpu.solve.block_problem import NO_JOINTS
 from gravel.cpu.solve.blocks import COHESION, FRICTION, ROWS_BALL, WIDTH
 from gravel.cpu.threads import use_threads
 from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, no_lap
+from gravel.errors import DeviceError
 from gravel.gpu import integrate
 from gravel.gpu.buffers import DeviceBuffers
 from gravel.gpu.collide import territory
@@ -606,6 +607,6 @@ def found_torn(order, n):
 def check_settings(device, precision, broad_phase):
     """What this engine does not have is refused by name."""
     if precision != "single":
-        raise ValueError(f"precision must be 'single' on device {device!r}, not {precision!r}; device 'cpu' has 'double'")
+        raise DeviceError(f"precision must be 'single' on device {device!r}, not {precision!r}; device 'cpu' has 'double'")
     if broad_phase != "auto" and broad_phase not in PHASES:
-        raise ValueError(f"broad_phase must be one of auto, {', '.join(PHASES)} on device {device!r}, not {broad_phase!r}")
+        raise DeviceError(f"broad_phase must be one of auto, {', '.join(PHASES)} on device {device!r}, not {broad_phase!r}")

@@ -159,7 +159,23 @@ def test_resumed_on_the_other_device(tmp_path):
         simulation = gv.Simulation.load(file)
         assert simulation.device == device and simulation.time == pytest.approx(float(time))
     refused = call.invoke(main, ["run", "pile", "--resume", str(file), "--device", "cuda:7"])
-    assert refused.exit_code != 0 and "device 'cuda:7' is not there" in refused.output
+    assert refused.exit_code != 0 and "device 'cuda:7' is not there" in refused.output and "damaged" not in refused.output
+
+
+@pytest.mark.parametrize(
+    ("options", "device", "words"),
+    [
+        ({"precision": "double"}, DEVICE, "precision must be 'single' on device 'warp:cpu', not 'double'"),
+        ({"broad_phase": "sap"}, DEVICE, "broad_phase must be one of auto, grid, bvh, brute on device 'warp:cpu', not 'sap'"),
+        ({"solver": gv.FFD()}, DEVICE, "solver FFD runs on device 'cpu' only, not on 'warp:cpu'"),
+        ({}, "cuda:7", "device 'cuda:7' is not there"),
+    ],
+)
+def test_a_file_that_the_device_cannot_take_is_not_called_damaged(options, device, words, tmp_path):
+    simulation = run(made(heap(gv.Material(friction=0.3)), "cpu", **options), 1)
+    with pytest.raises(ValueError, match=words) as refusal:
+        loaded(simulation, tmp_path / "state.h5", device)
+    assert "damaged" not in str(refusal.value)
 
 
 def test_results_and_pictures(tmp_path):
