@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 
+from gravel.errors import DeviceError
 from gravel.materials import PAIR_FIELDS
 from gravel.shapes import MESH, SPHERE
 from gravel.shapes.geometry import NONE
@@ -37,6 +38,12 @@ def check_cohesion(simulation, contact_values):
             f"cohesion must be at most {MOST_COHESION[simulation.precision]:g} times a body's weight in {simulation.precision} precision, "
             f"but {cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {simulation.engine.ids()[row]}"
         )
+
+
+def check_device(simulation, solver):
+    """Refuse a solver that the engine lacks (``engine.Engine.lacks_local_solvers``)."""
+    if solver.local and getattr(simulation.engine, "lacks_local_solvers", False):
+        raise DeviceError(f"solver {type(solver).__name__} runs on device 'cpu' only, not on {simulation.device!r}")
 
 
 def check_solver(solver, contact_values, joints):

@@ -268,7 +268,7 @@ class Problem(Protocol):
 
 
 class Engine(Protocol):
-    """What ``Simulation`` needs of an engine."""
+    """What ``Simulation`` needs of an engine. One whose problems have no ``solve_bodies`` says so: ``lacks_local_solvers = True``."""
 
     # --- bodies
     def add(self, block: Mapping[str, Any]) -> None:

@@ -13,6 +13,10 @@ class MissingFunctionError(ValueError):
     """A file was written of something that was a Python function: whoever reads it must give that again."""
 
 
+class DeviceError(ValueError):
+    """A device that is not there, or that has not what is asked of it: no fault of the file that names it."""
+
+
 class SweepError(RuntimeError):
     """Values of a sweep that failed: ``failures`` holds what was raised for each, by its number among the values, and ``results`` those of
     the others, with None where there is none."""

@@ -176,6 +176,7 @@ class Simulation:
         threads = self.processes.threads() if threads is None else threads
         self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
+        cautions.check_device(self, self.solver)
         self.world = self._world(bounds, scene)
         self.geometries = Geometries(scene.geometries)
         self.gravity = scene.gravity
@@ -218,6 +219,7 @@ class Simulation:
         if name in CHANGEABLE:
             value = CHANGEABLE[name](value)
             if name == "solver" and getattr(self, "_made", False):
+                cautions.check_device(self, value)
                 cautions.check_solver(value, self.materials.contact_values(), len(self.mechanism))
             if name == "dt" and self.steps:
                 super().__setattr__("start_time", self.time - self.steps * value)

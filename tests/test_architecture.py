@@ -38,7 +38,7 @@ ALLOWED = {
     "joints": {"checks", "errors", "motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu", "gpu"},  # the one place that knows the engines; it imports them when they are asked for
     "cpu": ENGINE_ROOM | {"cpu"},
-    "gpu": ENGINE_ROOM | {"cpu", "gpu"},  # some stages run on the host
+    "gpu": ENGINE_ROOM | {"cpu", "errors", "gpu"},  # some stages run on the host
     "whole": {"checks", "contacts", "state"},
     "processes": {"engine", "mpi"},  # the one place that knows whether there are several
     "mpi": PLAIN | {"engine", "errors", "processes", "mpi"},
@@ -46,7 +46,7 @@ ALLOWED = {
     "scene": PLAIN | {"engine", "processes", "queries"},
     "solvers": {"checks", "engine"},
     "sleep": {"checks", "engine", "state"},
-    "cautions": PLAIN,
+    "cautions": PLAIN | {"errors"},
     "settings": {"checks", "engine", "sleep", "solvers"},
     "problem": {"checks", "engine"},
     "servo": PLAIN,

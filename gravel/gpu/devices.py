@@ -9,6 +9,8 @@ import tempfile
 import numpy as np
 import warp as wp
 
+from gravel.errors import DeviceError
+
 WARP_CPU = "warp:cpu"
 WORKERS = 1 << 18  # threads of a kernel that takes the rows of a problem in turns: enough to fill a large GPU
 REDUCERS = 512  # threads that add up what those have found
@@ -58,7 +60,7 @@ def find_device(name: str) -> wp.Device:
     gpus = there[1:]
     wanted = gpus[_local_rank() % len(gpus)] if name == "cuda" and gpus else name
     if wanted not in there:
-        raise ValueError(f"device {name!r} is not there; this machine has 'cpu' and, through Warp, {', '.join(map(repr, there))}")
+        raise DeviceError(f"device {name!r} is not there; this machine has 'cpu' and, through Warp, {', '.join(map(repr, there))}")
     return wp.get_device("cpu" if wanted == WARP_CPU else wanted)
 
 

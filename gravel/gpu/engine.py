@@ -23,6 +23,7 @@ from gravel.cpu.solve.block_problem import NO_JOINTS
 from gravel.cpu.solve.blocks import COHESION, FRICTION, ROWS_BALL, WIDTH
 from gravel.cpu.threads import use_threads
 from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, no_lap
+from gravel.errors import DeviceError
 from gravel.gpu import integrate
 from gravel.gpu.buffers import DeviceBuffers
 from gravel.gpu.collide import territory
@@ -57,6 +58,8 @@ class DeviceRules(NamedTuple):
 
 
 class GpuEngine(CpuEngine):
+    lacks_local_solvers = True  # such as FFD
+
     def __init__(self, device, broad_phase):
         self.device = find_device(device)
         self.device_buffers = DeviceBuffers(self.device)
@@ -183,8 +186,12 @@ class GpuEngine(CpuEngine):
             return super().touched_sleepers()
 
     def memory(self):
-        with self._reading():
-            return super().memory()
+        with self._reading():  # when rows are put in order next is part of the future
+            return {**super().memory(), "steps": np.array([self.steps % LOOK_AT_ORDER])}
+
+    def restore(self, memory):
+        super().restore(memory)
+        self.steps = int(memory.get("steps", [0])[0])  # the CPU's files do not say
 
     def cast_rays(self, origins, directions, reach):
         with self._reading():
@@ -230,7 +237,6 @@ class GpuEngine(CpuEngine):
         self._use_threads()
         if self.joined_version != self.host_rows.version:
             self._find_joined()
-            self._find_members()
         self.detector.know(self.host_rows)
         self.taken, self.driven = False, None
         if self.surfaces[2] != self.host_rows.version:
@@ -277,8 +283,10 @@ class GpuEngine(CpuEngine):
             to_device(self.jointed.astype(np.uint8), self.device_jointed)
 
     def _find_joined(self):
+        super()._find_joined()
+        self.joined_version = -1  # until the device knows them, too: it may have no room
+        self._find_members()
         self.joined_version = self.host_rows.version
-        CpuEngine._find_joined(self)
 
     def set_motion(self, driven):
         rows = self.host_rows.rows_of(driven.id)
@@ -287,11 +295,14 @@ class GpuEngine(CpuEngine):
             self.bodies = self._seen_copy("velocity")
             wp.copy(self.bodies.velocity, self.now.velocity)
         pose = np.hstack([driven.position, driven.quaternion]) if self.rules.midpoint else np.empty((0, 7))
-        self._drive(rows, pose, driven.velocity, self.bodies)
+        self._drive(self._sent_drive(rows, pose, driven.velocity), self.bodies)
 
-    def _drive(self, rows, pose, velocity, bodies):
-        given = (self._sent(values, dtype) for values, dtype in ((rows, wp.int32), (pose, wp.float64), (velocity, wp.float64)))
-        run(integrate.set_driven, len(rows), [*given, bodies.position, bodies.quaternion, bodies.velocity], self.device)
+    def _sent_drive(self, rows, pose, velocity):
+        """What ``_drive`` takes, on the device."""
+        return [self._sent(values, dtype) for values, dtype in ((rows, wp.int32), (pose, wp.float64), (velocity, wp.float64))]
+
+    def _drive(self, drive, bodies):
+        run(integrate.set_driven, drive[0].shape[0], [*drive, bodies.position, bodies.quaternion, bodies.velocity], self.device)
 
     def _sent(self, values, dtype):
         """A small new array on the device."""
@@ -465,30 +476,31 @@ class GpuEngine(CpuEngine):
     def commit(self):
         found, n, array = self.detector, self.host_rows.count, self.device_buffers.array
         (owner,) = self.mirror.on_device(self.host_rows, "rank")
-        to, energies = (self.now.position, self.now.quaternion, self.now.velocity), array("energy", n, dtype=wp.float64)
-        given = owner, self.rank, found.device_arranged.velocity, self._time_left()
-        run(integrate.commit, n, [self.bodies, *given, *to, energies], self.device)
-        if self.shifted:
-            run(integrate.shift_bodies, n, [self._sent(self.shift[:n], wp.float64), self.now.position], self.device)
+        # all that may find no room on the device comes before anything of the state changes
+        energies, sums = array("energy", n, dtype=wp.float64), array("energy_sum", -(-n // STRETCH), dtype=wp.float64)
+        memory, shift = self._room_to_remember(n), self._sent(self.shift[:n], wp.float64) if self.shifted else None
+        drive = None
         if self.driven is not None:
             rows, driven = self.driven
-            self._drive(rows, np.hstack([driven.end_position, driven.end_quaternion]), driven.velocity, self.now)
+            drive = self._sent_drive(rows, np.hstack([driven.end_position, driven.end_quaternion]), driven.velocity)
+        to = self.now.position, self.now.quaternion, self.now.velocity
+        given = owner, self.rank, found.device_arranged.velocity, self._time_left()
+        run(integrate.commit, n, [self.bodies, *given, *to, energies], self.device)
+        if shift is not None:
+            run(integrate.shift_bodies, n, [shift, self.now.position], self.device)
+        if drive is not None:
+            self._drive(drive, self.now)
         self.mirror.changed_on_device()
         if self.lattice is not None:
             self._wrap_on_host()
-        self._remember()
+        self._remember(memory)
         violation = self._report_joints()
         self.taken = True
         self.steps += 1
         if n > FEW and self.steps % LOOK_AT_ORDER == 0:
             self._keep_order(n)
-        return Commit(self._sum_of(energies, n), violation)
-
-    def _sum_of(self, energies, n):
-        parts = -(-n // STRETCH)
-        sums = self.device_buffers.array("energy_sum", parts, dtype=wp.float64)
-        run(integrate.add_up, parts, [energies, STRETCH, sums], self.device)
-        return float(sum(sums.numpy().tolist()))
+        run(integrate.add_up, sums.shape[0], [energies, STRETCH, sums], self.device)
+        return Commit(float(sum(sums.numpy().tolist())), violation)
 
     def _wrap_on_host(self):
         rows = self.rows
@@ -511,14 +523,19 @@ class GpuEngine(CpuEngine):
         if order is not None and found_torn(order, n):
             self._sort_rows(order.astype(np.int32))
 
-    def _remember(self):
-        found, total, n, array = self.detector, self.detector.contact_total, self.host_rows.count, self.device_buffers.array
+    def _room_to_remember(self, n):
+        """Arrays for the contacts of this step."""
+        total, array = self.detector.contact_total, self.device_buffers.array
         memory = Memory()
         which = "even" if self.steps % 2 == 0 else "odd"  # the last step's is still being read
         memory.a, memory.b = array(f"{which}_a", total, dtype=wp.int64), array(f"{which}_b", total, dtype=wp.int64)
         memory.feature, memory.impulse = array(f"{which}_feature", total, dtype=wp.int32), array(f"{which}_impulse", total, (3,))
         memory.torque = array(f"{which}_torque", total if self.rolling else 0, (3,))
         memory.first, memory.number = array(f"{which}_first", n, dtype=wp.int32), array(f"{which}_number", n, dtype=wp.int32)
+        return memory
+
+    def _remember(self, memory):
+        found, total, n = self.detector, self.detector.contact_total, self.host_rows.count
         if total:
             unknowns = self.problem.unknowns
             given = self.problem.slot, unknowns.impulse, unknowns.torque, memory
@@ -590,6 +607,6 @@ def found_torn(order, n):
 def check_settings(device, precision, broad_phase):
     """What this engine does not have is refused by name."""
     if precision != "single":
-        raise ValueError(f"precision must be 'single' on device {device!r}, not {precision!r}; device 'cpu' has 'double'")
+        raise DeviceError(f"precision must be 'single' on device {device!r}, not {precision!r}; device 'cpu' has 'double'")
     if broad_phase != "auto" and broad_phase not in PHASES:
-        raise ValueError(f"broad_phase must be one of auto, {', '.join(PHASES)} on device {device!r}, not {broad_phase!r}")
+        raise DeviceError(f"broad_phase must be one of auto, {', '.join(PHASES)} on device {device!r}, not {broad_phase!r}")

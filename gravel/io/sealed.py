@@ -12,7 +12,7 @@ import re
 
 import h5py
 
-from gravel.errors import MissingFunctionError
+from gravel.errors import DeviceError, MissingFunctionError
 from gravel.io import sound
 from gravel.io.sound import DAMAGE
 from gravel.io.vtkhdf import check_room
@@ -53,10 +53,10 @@ def contents(file):
 
 @contextlib.contextmanager
 def damage_of(path):
-    """What goes wrong inside is the fault of a file, but for functions that were not given."""
+    """What goes wrong inside is the fault of a file, but for functions that were not given and devices that are not there."""
     try:
         yield
-    except MissingFunctionError:
+    except (DeviceError, MissingFunctionError):
         raise
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged, or not a checkpoint of gravel: {error}") from error

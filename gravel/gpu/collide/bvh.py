@@ -7,7 +7,7 @@ of the rows, whatever the tree looks like.
 import warp as wp
 
 from gravel.gpu.collide.near import has_kept_all, keep_partner, may_collide, may_meet, may_touch_huge
-from gravel.gpu.launch import run
+from gravel.gpu.launch import run, scan
 from gravel.gpu.structs import Arranged
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
@@ -123,9 +123,11 @@ class Tree:
         flag, before = array("endless", n, dtype=wp.int32), array("endless_before", n + 1, dtype=wp.int32)
         run(find_boxes, n, [arranged, self.lower, self.upper, flag], device)
         before.zero_()
-        wp.utils.array_scan(flag, before[1:], inclusive=True)
+        scan(flag, before)
         self.endless = array("endless_list", int(before[n:].numpy()[0]), dtype=wp.int32)
         run(list_endless, n, [flag, before, self.endless], device)
+        if n == 0:
+            return
         if self.tree is None or self.age >= self.AGE:
             self.tree, self.age = wp.Bvh(self.lower, self.upper), 0
         else:
@@ -133,6 +135,8 @@ class Tree:
         self.age += 1
 
     def find(self, arranged, n, ignored, *out):
+        if n == 0:
+            return
         boxes = self.lower, self.upper, self.buffers.array("endless", n, dtype=wp.int32), self.endless
         run(find_pairs, n, [arranged, self.tree.id, *boxes, ignored, *out], self.buffers.device)
 

@@ -3,7 +3,7 @@
 import warp as wp
 
 from gravel.cpu.solve.assemble import COHESION_COLUMN, DEEP, FRICTION_COLUMN, RESTING, ROLLING_COLUMN, SPINNING_COLUMN, TOUCHING
-from gravel.formulas.bounds import MOVES
+from gravel.formulas.bounds import MOVES, OTHER
 from gravel.gpu.collide.bounds import turn_of
 from gravel.gpu.collide.jobs import margin_of
 from gravel.gpu.formulas import to_matrix
@@ -184,7 +184,10 @@ def assemble(
         rows.arm_a[k] = arm_a
         rows.arm_b[k] = arm_b
         ja, jb = inertia_of(unknowns.inertia, body_a), inertia_of(unknowns.inertia, body_b)
-        rows.response[k] = contact_responses(arranged.mass[a, 0] + arranged.mass[b, 0], ja, jb, n, arm_a, arm_b)
+        response = contact_responses(arranged.mass[a, 0] + arranged.mass[b, 0], ja, jb, n, arm_a, arm_b)
+        if arranged.tag[a, MOVES] != OTHER and arranged.tag[b, MOVES] != OTHER:  # balls turn as they do among balls alone
+            response[3] = wp.max(ja[0, 0] + jb[0, 0], 1.0e-30)
+        rows.response[k] = response
     rows.bias[k] = bias
     p = wp.vec3(impulse[c, 0], impulse[c, 1], impulse[c, 2])
     unknowns.impulse[k] = within_cone(p, n, friction, cohesion)
