@@ -115,10 +115,14 @@ def surely_negative(value: float, of: float):
     return value < -2.0e-6 * of
 
 
+# Large ones that are called from many places: copied into each of them, a kernel would take minutes to compile.
+APART = {"difference", "support_face", "distance_of_cores", "manifold", "thin_out"}
+
+
 def for_device(function):
     """A formula as a function of Warp's."""
     function.__annotations__ = {name: KINDS[kind] for name, kind in function.__annotations__.items() if name != "return"}
-    return wp.func(function)
+    return wp.func(function, inline=False if function.__name__ in APART else None)
 
 
 OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "quaternion_of": wp.vec4, "whole": wp.int32, "hypot": hypot, "Solid": Solid}

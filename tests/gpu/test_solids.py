@@ -78,6 +78,13 @@ class Comparison:
         counts = places(self.cpu, self.size)
         self.sure_count = self.sure & np.all([places(other, self.size) == counts for other in others], axis=0)
         self.uncounted = places(self.device, self.size) != counts
+        self.depth = -here[:, 6] / self.size
+
+    def shallow(self):
+        """The same without what has sunk in by more than a tenth of the size."""
+        for name in ("sure", "sure_normal", "sure_point", "sure_count"):
+            setattr(self, name, getattr(self, name) & (self.depth < 0.1))
+        return self
 
 
 def share(marks, among):
@@ -168,7 +175,10 @@ def test_cones(names, aligned):
 def test_flat_solids_on_meshes(name, mesh, aligned):
     """What has sunk so deep that only edges would push it aside is pushed out of the deepest triangle. Two that share the edge are as deep
     but for rounding: there the engines may differ. And a ball whose centre is behind an edge of a flat face has no contact there."""
-    check_flat(Comparison(name, mesh, 300, aligned), few=0.015)
+    pairs = Comparison(name, mesh, 300, aligned)
+    check(pairs, few=0.02)
+    if not aligned:  # there, several contacts are as deep as each other
+        check_flat(pairs.shallow(), few=0.005)
 
 
 # deep ones as above; and the CPU's own normals, known to 1e-4, decide which triangles are as deep as each other
@@ -182,9 +192,10 @@ def test_curved_solids_on_meshes(name, mesh, aligned):
 @POSES
 @pytest.mark.parametrize("names", ["torus-torus", "torus-block", "block-block", "torus-terrain", "block-terrain"])
 def test_two_meshes(names, aligned):
-    """Of aligned ones, several contacts are as deep as each other: any of them may come out as the deepest."""
-    pairs = Comparison(*names.split("-"), 200, aligned)
-    check(pairs, 0.02) if aligned else check_flat(pairs, 0.02)
+    """Meshes find each other where they overlap by little. Of aligned ones, several contacts are as deep as each other: any of them may
+    come out as the deepest."""
+    pairs = Comparison(*names.split("-"), 200, aligned).shallow()
+    check(pairs, 0.0) if aligned else check_flat(pairs)
 
 
 # --- all tables in one scene
