@@ -57,7 +57,7 @@ from gravel.sleep import Sleep
 from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.sweep import sweep
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 
 __all__ = [
     "APGD",

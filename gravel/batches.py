@@ -6,14 +6,15 @@ corner of what their two cubes share, so nothing is counted twice and nothing is
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks, shapes
 from gravel.contacts import ContactTable
-from gravel.engine import Margin, Rules, make_engine
+from gravel.engine import Margin, Rules, finest_precision, make_engine
 from gravel.scene import unit_quaternions
 from gravel.state import MOVABLE
 
@@ -28,16 +29,16 @@ def count_contacts(
     margin: float = 0.0,
     memory: float = 2.0,
     threads: int | None = None,
+    device: str | Sequence[str] = "cpu",
 ) -> int:
     """How many contacts N bodies of one kind of shape have: what ``find_contacts`` would list, without the list.
 
     ``memory``: GB for what is found in one box of space, beside the arguments and some 20 bytes for each body. The smaller
-    it is, the more boxes; any number of contacts can be counted.
+    it is, the more boxes; any number of contacts can be counted. ``device``: as of ``Simulation``, or a list of devices that take the boxes
+    in turns.
     """
-    total = 0
-    for engine, _, low, high in _Work(shapes, positions, quaternions, margin, memory, threads).boxes():
-        total += engine.count_contacts_in(low, high)
-    return total
+    with _Work(shapes, positions, quaternions, margin, memory, threads, device) as work:
+        return sum(number for _, number in work.each_box(lambda engine, low, high: engine.count_contacts_in(low, high)))
 
 
 def contact_batches(
@@ -47,17 +48,19 @@ def contact_batches(
     margin: float = 0.0,
     memory: float = 2.0,
     threads: int | None = None,
+    device: str | Sequence[str] = "cpu",
 ) -> Iterator[ContactTable]:
-    """The contacts that ``find_contacts`` would list, as an iterator over tables of some of them; each contact is in one."""
-    return _tables(_Work(shapes, positions, quaternions, margin, memory, threads))
+    """The contacts that ``find_contacts`` would list, as an iterator over tables of some of them; each contact is in one. ``memory`` and
+    ``device`` as of ``count_contacts``."""
+    return _tables(_Work(shapes, positions, quaternions, margin, memory, threads, device))
 
 
 def _tables(work):
-    for engine, bodies, low, high in work.boxes():
-        table = engine.contacts_in(low, high)
-        if len(table):
-            table.body_a[:], table.body_b[:] = bodies[table.body_a], bodies[table.body_b]
-            yield table
+    with work:
+        for bodies, table in work.each_box(lambda engine, low, high: engine.contacts_in(low, high)):
+            if len(table):
+                table.body_a[:], table.body_b[:] = bodies[table.body_a], bodies[table.body_b]
+                yield table
 
 
 def _halves(engine, bodies, low, high, positions, radii, budget):
@@ -77,9 +80,9 @@ def _halves(engine, bodies, low, high, positions, radii, budget):
 
 
 class _Work:
-    """The bodies, and one engine with one table of bodies, filled anew for each box."""
+    """The bodies, and an engine of each device with one table of bodies, filled anew for each box."""
 
-    def __init__(self, shape, positions, quaternions, margin, memory, threads):
+    def __init__(self, shape, positions, quaternions, margin, memory, threads, device):
         if not isinstance(shape, shapes.Simple) or isinstance(shape, shapes.Plane):
             raise TypeError(f"shapes must be a Sphere, Ellipsoid, Capsule, Cylinder, Cone or Box, not {shape!r}")
         self.shape, self.positions = shape, checks.array("positions", positions, (None, 3), copy=False)
@@ -89,30 +92,54 @@ class _Work:
         self.quaternions = None if quaternions is None else unit_quaternions(quaternions, n)
         self.margin = checks.number("margin", margin, minimum=0.0)
         self.budget = checks.number("memory", memory, above=0.0) * 1e9
-        self.engine = make_engine(precision="double", broad_phase="grid", threads=threads)
-        self.engine.set_rules(Rules(margin=Margin(self.margin, 0.0)))
+        devices = [device] if isinstance(device, str) or not isinstance(device, Sequence) else list(device)
+        if not devices:
+            raise ValueError("device must name at least one, not an empty list")
+        self.engines = [make_engine(name, finest_precision(name), "grid", threads) for name in devices]
+        for engine in self.engines:
+            engine.set_rules(Rules(margin=Margin(self.margin, 0.0)))
+        self.pool = ThreadPoolExecutor(len(devices)) if len(devices) > 1 else None
 
-    def boxes(self):
-        """Find pairs box by box: yields (engine, ids of its bodies, low and high corner of the box)."""
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.pool is not None:
+            self.pool.shutdown()
+
+    def each_box(self, work):
+        """(ids of its bodies, work(engine, low, high)) box by box; several devices do as many at once, and come in the same order."""
         n, budget = self.count, self.budget
         reach = np.broadcast_to(self.shape.bounding_radii(1 if self.shape.count is None else n) + 0.5 * self.margin, n)
         everywhere = np.full(3, -math.inf), np.full(3, math.inf)
         boxes = [(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), *everywhere)] if n else []
         while boxes:
-            bodies, low, high = boxes.pop()
-            if len(bodies) <= MOST_BODIES and len(bodies) * BODY_BYTES <= budget and self.find_pairs(bodies):
-                yield self.engine, bodies, low, high
-            else:
-                boxes.extend(_halves(self.engine, bodies, low, high, self.positions, reach, budget))
+            wave = [boxes.pop() for _ in range(min(len(self.engines), len(boxes)))]
+            for (bodies, low, high), done in zip(wave, self._at_once(work, wave)):
+                if done is None:
+                    boxes.extend(_halves(self.engines[0], bodies, low, high, self.positions, reach, budget))
+                else:
+                    yield bodies, done
 
-    def find_pairs(self, ids):
+    def _at_once(self, work, wave):
+        """What the engines make of some boxes; None where one is too large."""
+        if self.pool is None:
+            return [self._try(work, self.engines[0], *wave[0])]
+        jobs = [self.pool.submit(self._try, work, engine, *box) for engine, box in zip(self.engines, wave)]
+        return [job.result() for job in jobs]
+
+    def _try(self, work, engine, bodies, low, high):
+        fits = len(bodies) <= MOST_BODIES and len(bodies) * BODY_BYTES <= self.budget
+        return work(engine, low, high) if fits and self.find_pairs(engine, bodies) else None
+
+    def find_pairs(self, engine, ids):
         """Fill the engine with these bodies, numbered anew, and list the pairs that may touch; False if they do not fit into the
         budget."""
         n = len(ids)
         extent = np.empty((n, 4))
         shape = self.shape.take(ids)
         extent[:, :3], extent[:, 3] = shape.rows(n), shape.bounding_radii(n)
-        self.engine.refill(
+        engine.refill(
             {
                 "id": np.arange(n),
                 "position": self.positions[ids],
@@ -123,4 +150,4 @@ class _Work:
             }
         )
         fits = lambda pairs, room: n * BODY_BYTES + pairs * CONTACT_BYTES + room * PAIR_BYTES <= self.budget  # noqa: E731
-        return self.engine.find_pairs_within(fits)
+        return engine.find_pairs_within(fits)

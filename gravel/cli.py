@@ -333,11 +333,23 @@ def info():
     click.echo(f"gravel {gravel.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     click.echo(f"numpy {numpy.__version__}, scipy {scipy.__version__}, numba {version('numba')}, h5py {h5py.__version__}")
     click.echo(f"device cpu: {processor()}, {largest_thread_count()} threads, threading layer {threading_layer()}")
+    for name in gpu_devices():
+        click.echo(f"device {name}")
     for module, extra in (("pyvista", "view"), ("matplotlib", "view"), ("mpi4py", "mpi")):
         try:
             click.echo(f"{module} {__import__(module).__version__}")
         except ImportError:
             click.echo(f'{module} not installed (pip install "gravel[{extra}]")')
+
+
+def gpu_devices():
+    """Devices through Warp, in words."""
+    from gravel.engine import warp_devices
+
+    try:
+        return [f"{name}: {about}" for name, about in warp_devices().items()]
+    except ModuleNotFoundError:
+        return ['cuda: Warp is not installed (pip install "gravel[gpu]")']
 
 
 def processor():

@@ -444,6 +444,13 @@ def finest_precision(device: str) -> str:
     return "double" if device == "cpu" else "single"
 
 
+def warp_devices() -> dict[str, str]:
+    """The devices that Warp has here, and what each is."""
+    from gravel.gpu.devices import describe_devices
+
+    return describe_devices()
+
+
 def _make_gpu_engine(device: str, precision: str, broad_phase: str) -> Engine:
     try:
         from gravel.gpu.engine import GpuEngine, check_settings

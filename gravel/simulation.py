@@ -96,7 +96,8 @@ class Simulation:
 
     ``dt`` s; ``solver`` (default GaussSeidel); ``broad_phase`` "grid", "bvh" (a tree, for very different sizes), "sap" (sweep
     and prune), "brute" (all pairs), or "auto", which chooses by the bodies' number and sizes (each step's report says which);
-    ``precision`` "single" or "double" of velocities and impulses (poses are always double); ``threads`` None: OMP_NUM_THREADS or all;
+    ``precision`` "single" or "double" of velocities and impulses (poses are always double); ``device`` "cpu", "cuda" (a GPU, "cuda:1"
+    another; extra gpu) or "warp:cpu" (its kernels on one thread of the CPU); ``threads`` None: OMP_NUM_THREADS or all;
     ``friction`` "cone" (convex, as in the papers) or "coulomb" (no sliding gap); ``margin`` m within which gaps are contacts
     (None: 1 % of the grains' radius).
 

@@ -4,7 +4,8 @@ import pytest
 
 from gravel import engine
 
-DEVICES = ("cpu", "warp:cpu")  # that every machine has
+# Those that every machine has. The physics of the GPU engine takes long on one thread: `pytest -m slow` runs it; tests/gpu is quick.
+DEVICES = ("cpu", pytest.param("warp:cpu", marks=pytest.mark.slow))
 ASKED_BY = ("simulation", "detection", "queries", "batches")  # modules that make engines
 
 
@@ -14,14 +15,10 @@ def device(request, monkeypatch):
     makes all tests of a file tests of every engine."""
 
     def make_engine(device="cpu", precision="single", *settings, **named):
-        precision = precision if request.param == "cpu" else "single"
-        return engine.make_engine(request.param, precision, *settings, **named)
-
-    def make_engine_for_simulation(device="cpu", precision="single", *settings, **named):
         if precision == "double" and request.param != "cpu":
             pytest.skip(f"asks for double precision, which {request.param} does not have")
-        return make_engine(device, precision, *settings, **named)
+        return engine.make_engine(request.param, precision, *settings, **named)
 
     for module in ASKED_BY:
-        monkeypatch.setattr(f"gravel.{module}.make_engine", make_engine_for_simulation if module == "simulation" else make_engine)
+        monkeypatch.setattr(f"gravel.{module}.make_engine", make_engine)
     return request.param

@@ -44,6 +44,15 @@ def device_names() -> list[str]:
     return [WARP_CPU, *(device.alias for device in wp.get_cuda_devices())]
 
 
+def describe_devices() -> dict[str, str]:
+    """The devices by name, and what each is."""
+    about = {WARP_CPU: "the kernels of the GPU engine on one thread of the CPU"}
+    for name in device_names()[1:]:
+        device = wp.get_device(name)
+        about[name] = f"{device.name}, {device.total_memory / 1e9:.0f} GB, sm_{device.arch}"
+    return about
+
+
 def find_device(name: str) -> wp.Device:
     """The device of a name: ``warp:cpu``, ``cuda:1``, or ``cuda``: the first GPU or, of several processes of one machine, another for each
     as far as there are."""

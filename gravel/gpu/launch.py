@@ -24,9 +24,11 @@ def last_of(starts):
 class Graph:
     """Kernels that were taken down, to be started as one."""
 
-    def __init__(self, device, launches):
-        """``launches``: a function that starts them."""
-        with wp.ScopedCapture(device=device) as capture:
+    def __init__(self, device, launches, kernels):
+        """``launches``: a function that starts them; ``kernels``: which, so that none is compiled while they are taken down."""
+        for kernel in kernels:
+            wp.load_module(kernel.module, device)
+        with wp.ScopedCapture(device=device, force_module_load=False) as capture:
             launches()
         self.graph = capture.graph
 

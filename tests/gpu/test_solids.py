@@ -3,7 +3,7 @@
 import numpy as np
 import warp as wp
 from on_device import DEVICE, to_device
-from solid_pairs import LIBRARY, MANY, Found, cases_of, found_by_cpu, inputs_of, size_of
+from solid_pairs import LIBRARY, MANY, Found, inputs_of
 
 from gravel.gpu import structs
 from gravel.gpu.buffers import DeviceBuffers

@@ -87,7 +87,8 @@ def three_logs(share):
 def test_three_logs_stand_with_the_friction_they_need_and_roll_apart_with_less(friction):
     for share, stands in ((1.05, True), (0.95, False)):
         scene, top, height = three_logs(share)
-        sim = gv.Simulation(scene, 1 / 500, friction=friction)
+        # (solved well: within a looser tolerance, friction along the logs may use up what it should bear across them)
+        sim = gv.Simulation(scene, 1 / 500, gv.GaussSeidel(tolerance=1e-4), friction=friction)
         for _ in range(1000):
             assert sim.step().converged
         assert (sim.positions[top, 2] > height - 1e-4) == stands

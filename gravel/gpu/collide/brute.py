@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from gravel.gpu.collide.near import may_meet
+from gravel.gpu.collide.near import has_kept_all, keep_partner, may_meet
 from gravel.gpu.launch import run
 from gravel.gpu.structs import Arranged
 
@@ -15,21 +15,22 @@ def find_all_pairs(
     ignored: wp.array2d(dtype=wp.uint8),
     n: int,
     found: wp.array(dtype=int),
+    near: wp.array2d(dtype=int),
     first: wp.array(dtype=int),
     a: wp.array(dtype=int),
     b: wp.array(dtype=int),
 ):
-    """``found`` := candidates of each body among those behind it, which with room for them are written down."""
+    """``found`` := candidates of each body among those behind it, of which ``near`` gets the first few; with room for pairs, all are
+    written down."""
     i = wp.tid()
+    if has_kept_all(i, found[i], near, first, a, b):
+        return
     count = int(0)
     for j in range(i + 1, n):
         if may_meet(i, j, arranged, ignored):
-            if a.shape[0] > 0:
-                a[first[i] + count] = i
-                b[first[i] + count] = j
+            keep_partner(i, j, count, near, first, a, b)
             count += 1
-    if a.shape[0] == 0:
-        found[i] = count
+    found[i] = count
 
 
 class Brute:
@@ -39,8 +40,8 @@ class Brute:
     def sort(self, arranged, n):
         """Nothing to sort."""
 
-    def find(self, arranged, n, ignored, found, first, a, b):
-        run(find_all_pairs, n, [arranged, ignored, n, found, first, a, b], self.buffers.device)
+    def find(self, arranged, n, ignored, *out):
+        run(find_all_pairs, n, [arranged, ignored, n, *out], self.buffers.device)
 
     def order(self, n):
         return None

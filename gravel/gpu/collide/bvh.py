@@ -6,7 +6,7 @@ of the rows, whatever the tree looks like.
 
 import warp as wp
 
-from gravel.gpu.collide.near import may_collide, may_meet, may_touch_huge
+from gravel.gpu.collide.near import has_kept_all, keep_partner, may_collide, may_meet, may_touch_huge
 from gravel.gpu.launch import run, scan
 from gravel.gpu.structs import Arranged
 
@@ -55,6 +55,18 @@ def comes_first(i: int, j: int, arranged: Arranged):
     return ri < rj or (ri == rj and i < j)
 
 
+@wp.func
+def sort_partners(begin: int, end: int, b: wp.array(dtype=int)):
+    """Partners in the order of the rows, whatever the tree looks like."""
+    for k in range(begin + 1, end):
+        j = int(b[k])
+        p = int(k)
+        while p > begin and b[wp.max(p - 1, 0)] > j:
+            b[p] = b[p - 1]
+            p -= 1
+        b[p] = j
+
+
 @wp.kernel
 def find_pairs(
     arranged: Arranged,
@@ -65,15 +77,16 @@ def find_pairs(
     endless: wp.array(dtype=int),
     ignored: wp.array2d(dtype=wp.uint8),
     found: wp.array(dtype=int),
+    near: wp.array2d(dtype=int),
     first: wp.array(dtype=int),
     a: wp.array(dtype=int),
     b: wp.array(dtype=int),
 ):
     i = wp.tid()
+    if has_kept_all(i, found[i], near, first, a, b):
+        sort_partners(first[i], first[i + 1], b)
+        return
     count = int(0)
-    at = int(0)
-    if a.shape[0] > 0:
-        at = first[i]
     if is_endless[i] == 0:
         query = wp.bvh_query_aabb(tree, lower[i], upper[i])
         j = int(0)
@@ -81,24 +94,17 @@ def find_pairs(
             if j != i and is_endless[j] == 0:
                 if comes_first(i, j, arranged):
                     if may_meet(i, j, arranged, ignored):
-                        if a.shape[0] > 0:
-                            k = at + count
-                            while k > at and b[wp.max(k - 1, 0)] > j:
-                                b[k] = b[k - 1]
-                                k -= 1
-                            a[at + count] = i
-                            b[k] = j
+                        keep_partner(i, j, count, near, first, a, b)
                         count += 1
         for p in range(endless.shape[0]):
             j = endless[p]
             if may_collide(i, j, arranged, ignored):
                 if may_touch_huge(i, j, arranged):
-                    if a.shape[0] > 0:
-                        a[at + count] = i
-                        b[at + count] = j
+                    keep_partner(i, j, count, near, first, a, b)
                     count += 1
-    if a.shape[0] == 0:
-        found[i] = count
+    found[i] = count
+    if a.shape[0] > 0:
+        sort_partners(first[i], first[i + 1], b)
 
 
 class Tree:
@@ -128,11 +134,11 @@ class Tree:
             self.tree.refit()
         self.age += 1
 
-    def find(self, arranged, n, ignored, found, first, a, b):
+    def find(self, arranged, n, ignored, *out):
         if n == 0:
             return
         boxes = self.lower, self.upper, self.buffers.array("endless", n, dtype=wp.int32), self.endless
-        run(find_pairs, n, [arranged, self.tree.id, *boxes, ignored, found, first, a, b], self.buffers.device)
+        run(find_pairs, n, [arranged, self.tree.id, *boxes, ignored, *out], self.buffers.device)
 
     def order(self, n):
         return None

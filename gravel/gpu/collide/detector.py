@@ -19,6 +19,7 @@ from gravel.gpu.collide.brute import Brute
 from gravel.gpu.collide.bvh import Tree
 from gravel.gpu.collide.grid import Grid
 from gravel.gpu.collide.jobs import find_contacts_by_jobs
+from gravel.gpu.collide.near import FEW
 from gravel.gpu.devices import to_device, to_host
 from gravel.gpu.launch import last_of, run, scan
 from gravel.gpu.structs import Arranged, Contacts, Margin, Pairs
@@ -113,7 +114,8 @@ class DeviceDetector:
             self._change_pairs(self._fold_pairs)
 
     def _find(self, found, a, b):
-        self.phases[self.phase].find(self.device_arranged, self.n, self.rules.device_ignored, found, self.pair_first, a, b)
+        near = self.buffers.array("partners", self.n, (FEW,), wp.int32)
+        self.phases[self.phase].find(self.device_arranged, self.n, self.rules.device_ignored, found, near, self.pair_first, a, b)
 
     def exclude_pairs(self, excluded):
         """Take out the pairs that may not touch, where there are any."""

@@ -15,7 +15,7 @@ import numpy as np
 import warp as wp
 
 from gravel.cpu.collide.grid import CELLS_PER_BODY, HUGE_LIMIT, HUGE_RATIO
-from gravel.gpu.collide.near import may_collide, may_touch, may_touch_huge
+from gravel.gpu.collide.near import has_kept_all, keep_partner, may_collide, may_touch, may_touch_huge
 from gravel.gpu.launch import run, scan
 from gravel.gpu.structs import Arranged, Cells
 
@@ -107,18 +107,18 @@ def find_pairs(
     ignored: wp.array2d(dtype=wp.uint8),
     n: int,
     found: wp.array(dtype=int),
+    near: wp.array2d(dtype=int),
     first: wp.array(dtype=int),
     a: wp.array(dtype=int),
     b: wp.array(dtype=int),
 ):
-    """``found`` := candidates of each body, which with room for them are written down. Bodies are taken in the order of the cells, so that
-    threads that run together look at the same ones."""
+    """``found`` := candidates of each body, of which ``near`` gets the first few; with room for pairs, all are written down. Bodies are
+    taken in the order of the cells, so that threads that run together look at the same ones."""
     k = wp.tid()
     i = order[k]
+    if has_kept_all(i, found[i], near, first, a, b):
+        return
     count = int(0)
-    at = int(0)
-    if a.shape[0] > 0:
-        at = first[i]
     if k < start[cells.total]:  # not a huge one
         r, w = arranged.reach, cells.width
         x, y, z = place_along(r[i, 0], w), place_along(r[i, 1], w), place_along(r[i, 2], w)
@@ -128,20 +128,15 @@ def find_pairs(
                 j = order[p]
                 if j > i:
                     if may_touch(i, j, arranged) and may_collide(i, j, arranged, ignored):
-                        if a.shape[0] > 0:
-                            a[at + count] = i
-                            b[at + count] = j
+                        keep_partner(i, j, count, near, first, a, b)
                         count += 1
     for p in range(wp.max(start[cells.total], k + 1), n):
         j = order[p]
         if may_collide(i, j, arranged, ignored):
             if may_touch_huge(i, j, arranged):
-                if a.shape[0] > 0:
-                    a[at + count] = i
-                    b[at + count] = j
+                keep_partner(i, j, count, near, first, a, b)
                 count += 1
-    if a.shape[0] == 0:
-        found[i] = count
+    found[i] = count
 
 
 def biggest_in_cells(count: np.ndarray, largest: np.ndarray) -> float:
@@ -201,8 +196,8 @@ class Grid:
         wp.utils.radix_sort_pairs(key, order, n)
         self.sorted = key, order, start
 
-    def find(self, arranged, n, ignored, found, first, a, b):
-        run(find_pairs, n, [arranged, self.cells, *self.sorted, ignored, n, found, first, a, b], self.buffers.device)
+    def find(self, arranged, n, ignored, *out):
+        run(find_pairs, n, [arranged, self.cells, *self.sorted, ignored, n, *out], self.buffers.device)
 
     def order(self, n):
         """The bodies in the order of the cells, on the host."""

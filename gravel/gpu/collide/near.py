@@ -7,6 +7,7 @@ from gravel.gpu.structs import Arranged
 from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, SHAPE
 
+FEW = 16  # partners of a body that the first search keeps, so that there need be no second
 zero = wp.constant(wp.float64(0.0))
 one, two = wp.constant(wp.float64(1.0)), wp.constant(wp.float64(2.0))
 
@@ -68,3 +69,28 @@ def may_meet(i: int, j: int, arranged: Arranged, ignored: wp.array2d(dtype=wp.ui
     if arranged.tag[j, SHAPE] == PLANE:
         return may_touch_huge(i, j, arranged)
     return may_touch(i, j, arranged)
+
+
+@wp.func
+def keep_partner(
+    i: int, j: int, count: int, near: wp.array2d(dtype=int), first: wp.array(dtype=int), a: wp.array(dtype=int), b: wp.array(dtype=int)
+):
+    """Body i has found its partner j, after ``count`` others: kept with the body or, with room for all pairs, as a pair."""
+    if a.shape[0] > 0:
+        a[first[i] + count] = i
+        b[first[i] + count] = j
+    elif count < FEW:
+        near[i, count] = j
+
+
+@wp.func
+def has_kept_all(
+    i: int, found: int, near: wp.array2d(dtype=int), first: wp.array(dtype=int), a: wp.array(dtype=int), b: wp.array(dtype=int)
+):
+    """With room for pairs, whether those of body i were all kept; then they are written down."""
+    if a.shape[0] == 0 or found > FEW:
+        return False
+    for k in range(found):
+        a[first[i] + k] = i
+        b[first[i] + k] = near[i, k]
+    return True

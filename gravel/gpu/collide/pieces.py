@@ -78,7 +78,8 @@ class Job:
     turn_a: wp.vec4
     turn_b: wp.vec4
     d: wp.vec3  # centre of b - centre of a; where b is a plane, that of its point which is nearest to a's centre
-    place: wp.vec3d  # of a's centre in the frame of b, where a is a ball and b a box: the box may be much larger
+    place: wp.vec3d  # of a's centre in the frame of b, where a is a ball and b a box: the box may be much larger;
+    half: wp.vec3d  # its size
     size: float  # see ``gravel.formulas.bounds.scale_of``
     limit: float  # gaps above it need not be reported
     sign: float  # -1 where a is the second body's: then normals are turned round
@@ -217,8 +218,8 @@ def number_of(body: int, child: int, arranged: Arranged, children: Children):
 @wp.func
 def size_of(body: int, child: int, arranged: Arranged, children: Children):
     if child < 0:
-        return narrowed(row3(arranged.extent, body))
-    return narrowed(arranged.extent[body, 0] * row3(children.child_size, child))
+        return row3(arranged.extent, body)
+    return arranged.extent[body, 0] * row3(children.child_size, child)
 
 
 @wp.func
@@ -241,13 +242,14 @@ def job_between(a: int, i: int, b: int, j: int, d: wp.vec3d, arranged: Arranged,
     job.kind_b = kind_of(b, j, arranged, children)
     job.number_a = number_of(a, i, arranged, children)
     job.number_b = number_of(b, j, arranged, children)
-    job.size_a = size_of(a, i, arranged, children)
-    job.size_b = size_of(b, j, arranged, children)
+    job.size_a = narrowed(size_of(a, i, arranged, children))
+    job.size_b = narrowed(size_of(b, j, arranged, children))
     job.turn_a = wp.vec4(turn_a)
     job.turn_b = wp.vec4(turn_b)
     job.d = narrowed(d)
     if job.kind_a == SPHERE and job.kind_b == BOX:
         job.place = turned_back(turn_b, -d)
+        job.half = size_of(b, j, arranged, children)
     job.size = scale_of(float(radius_a), float(radius_b))
     job.limit = float(arranged.extent[a, 3] + arranged.extent[b, 3])
     return job

@@ -21,8 +21,7 @@ sphere_round, between_ellipsoids = FORMS.of(rounds).sphere_round, FORMS.of(ellip
 def sphere_box(job: Job, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
     """A ball and a box. Where the box is a floor, places on it have few digits left in single precision: the way from the ball's centre
     to the nearest point of the box is found in double."""
-    half = wp.vec3d(job.size_b)
-    p = job.place
+    p, half = job.place, job.half
     nearest = wp.vec3d(wp.clamp(p[0], -half[0], half[0]), wp.clamp(p[1], -half[1], half[1]), wp.clamp(p[2], -half[2], half[2]))
     x, e, depth = narrowed(p), narrowed(nearest - p), narrowed(half - wp.vec3d(wp.abs(p[0]), wp.abs(p[1]), wp.abs(p[2])))
     m = to_matrix(job.turn_b)

@@ -31,6 +31,17 @@ class Vector(NamedTuple):
     joints: np.ndarray
 
 
+class Later:
+    """Numbers that are read back from the device when somebody looks at them; until then it need not be waited for. They must be looked at
+    before the next call."""
+
+    def __init__(self, read):
+        self.read = read
+
+    def __iter__(self):
+        return iter(self.read())
+
+
 class Made(NamedTuple):
     """What a problem is made from; see ``gravel.gpu.solve.assemble``."""
 
@@ -77,6 +88,8 @@ class DeviceProblem:
         if by_colour and m:
             self.slot, self.starts = colours.colour_contacts(made.touching, m, made.arranged.mass, self.bodies, buffers)
             self.wild = WILD if self.starts[-1] > self.starts[-2] else NEVER
+            self.device_starts = buffers.array("colour_start", len(self.starts), dtype=wp.int32)
+            to_device(self.starts.astype(np.int32), self.device_starts)
         else:
             self.slot = colours.keep_order(m, buffers)
         self._make_rows(m)
@@ -192,7 +205,7 @@ class DeviceProblem:
 
     def _sweep_alone(self, passes):
         if self.graph is None:
-            self.graph = Graph(self.device, lambda: wp.capture_while(self.goes_on, self._pass))
+            self.graph = Graph(self.device, lambda: wp.capture_while(self.goes_on, self._pass), [kernels.set_pace, self.own.sweep])
         to_device(np.array([1, 0, passes], np.int32), self.goes_on)
         self.graph.start()
         return int(self.goes_on.numpy()[1])
@@ -209,17 +222,10 @@ class DeviceProblem:
     def _contacts_of_pass(self):
         device, coulomb = self.device, float(self.coulomb)
         run(kernels.clear, self.workers, [self.worst, self.total], device)
-        start = self._device_starts
         for colour in np.flatnonzero(np.diff(self.starts)).tolist():
             workers = self.workers if colour < len(self.starts) - 2 else 1
             rest = colour, workers, coulomb, self.known, self.worst, self.total
-            run(self.own.sweep, workers, [*self.swept, start, *rest], device)
-
-    @functools.cached_property
-    def _device_starts(self):
-        start = self.buffers.array("colour_start", len(self.starts), dtype=wp.int32)
-        to_device(self.starts.astype(np.int32), start)
-        return start
+            run(self.own.sweep, workers, [*self.swept, self.device_starts, *rest], device)
 
     def _reduce(self):
         """Parts := sums and maxima of the workers; returns how many parts there are."""
@@ -231,7 +237,7 @@ class DeviceProblem:
     def _sweep_with_host(self, passes, enough):
         """Each pass by itself: joints come last in it, so that they are closed when they are solved at once."""
         if self.graph is None and self.contacts:
-            self.graph = Graph(self.device, self._contacts_of_pass)
+            self.graph = Graph(self.device, self._contacts_of_pass, [kernels.set_pace, self.own.sweep])
         now, done = self.unknowns, 0
         while done < passes:
             done += 1
@@ -316,13 +322,15 @@ class DeviceProblem:
     def step_and_project(self, y, g, step, relaxation, out):
         given = self.rows, self.eta, y.impulse, y.torque, g.impulse, g.torque, self.slip, step, relaxation, self.contacts, self.workers
         run(cones.step_and_project, self.workers, [*given, out.impulse, out.torque, self.total, self.other_total], self.device)
-        square, slope = self._sum(self.total), self._sum(self.other_total)
-        rows = self.joints.rows
+        rows, of_joints = self.joints.rows, (0.0, 0.0)
         if self.joints.count:
             d = relaxation * (np.clip(y.joints - step * rows.eta * g.joints, rows.lower, rows.upper) - y.joints)
-            square, slope = square + float(d @ (d / rows.eta)), slope + float(g.joints @ d)
+            of_joints = float(d @ (d / rows.eta)), float(g.joints @ d)
             out.joints[:] = y.joints + d
-        return self.share.total(square, slope)
+        return Later(lambda: self._sums_of_step(*of_joints))
+
+    def _sums_of_step(self, square, slope):
+        return self.share.total(square + self._sum(self.total), slope + self._sum(self.other_total))
 
     def _sum(self, total):
         parts = min(REDUCERS, self.workers)

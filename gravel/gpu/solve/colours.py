@@ -8,13 +8,13 @@ very many contacts (hubs) would need as many colours; what is left after the las
 import numpy as np
 import warp as wp
 
-from gravel.gpu.launch import run
+from gravel.gpu.launch import last_of, run, scan
 from gravel.gpu.structs import Contacts
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 COLOURS = 48  # more are not given; contacts without one are REST
 REST = COLOURS
-AT_ONCE = 6  # rounds between two looks at how many are left
+AT_ONCE = 4  # rounds between two looks at which contacts are left
 ROUNDS = 60  # then what is left is the contacts of hubs, which take one round each
 
 
@@ -35,9 +35,15 @@ def moves(i: int, mass: wp.array2d(dtype=float)):
 
 
 @wp.kernel
-def nominate(mass: wp.array2d(dtype=float), touching: Contacts, colour: wp.array(dtype=int), first: wp.array(dtype=wp.int64)):
+def nominate(
+    mass: wp.array2d(dtype=float),
+    touching: Contacts,
+    left: wp.array(dtype=int),
+    colour: wp.array(dtype=int),
+    first: wp.array(dtype=wp.int64),
+):
     """``first`` := of each body, the contact that comes first among those without a colour."""
-    c = wp.tid()
+    c = left[wp.tid()]
     if colour[c] >= 0:
         return
     own = (wp.int64(priority(c)) << wp.int64(32)) | wp.int64(c)
@@ -60,13 +66,13 @@ def lowest_free(taken: wp.uint64):
 def choose(
     mass: wp.array2d(dtype=float),
     touching: Contacts,
+    left: wp.array(dtype=int),
     first: wp.array(dtype=wp.int64),
     taken: wp.array(dtype=wp.uint64),
     colour: wp.array(dtype=int),
-    chosen: wp.array(dtype=int),
 ):
     """Contacts that come first at both bodies take a colour. Nobody else reads or writes what these bodies have taken in this round."""
-    c = wp.tid()
+    c = left[wp.tid()]
     if colour[c] >= 0:
         return
     own = (wp.int64(priority(c)) << wp.int64(32)) | wp.int64(c)
@@ -83,13 +89,27 @@ def choose(
         first[b] = wp.int64(0)
     k = lowest_free(mask)
     colour[c] = k
-    wp.atomic_add(chosen, 0, 1)
     if k < REST:
         bit = wp.uint64(1) << wp.uint64(k)
         if move_a:
             taken[a] = taken[a] | bit
         if move_b:
             taken[b] = taken[b] | bit
+
+
+@wp.kernel
+def mark_left(left: wp.array(dtype=int), colour: wp.array(dtype=int), mark: wp.array(dtype=int)):
+    k = wp.tid()
+    mark[k] = 0
+    if colour[left[k]] < 0:
+        mark[k] = 1
+
+
+@wp.kernel
+def list_left(left: wp.array(dtype=int), mark: wp.array(dtype=int), place: wp.array(dtype=int), fewer: wp.array(dtype=int)):
+    k = wp.tid()
+    if mark[k] > 0:
+        fewer[place[k]] = left[k]
 
 
 @wp.kernel
@@ -118,24 +138,34 @@ def colour_contacts(touching, total, mass, bodies, buffers):
     array, device = buffers.array, buffers.device
     colour, place = array("colour", 2 * total, dtype=wp.int32), array("colour_place", 2 * total, dtype=wp.int32)
     first, taken = array("colour_first", bodies, dtype=wp.int64), array("colour_taken", bodies, dtype=wp.uint64)
-    chosen, count, slot = (
-        array("colour_chosen", 1, dtype=wp.int32),
-        array("colour_count", COLOURS + 1, dtype=wp.int32),
-        array("slot", total, dtype=wp.int32),
-    )
+    count, slot = array("colour_count", COLOURS + 1, dtype=wp.int32), array("slot", total, dtype=wp.int32)
     colour.fill_(-1)
-    for zeroed in (first, taken, chosen, count):
+    for zeroed in (first, taken, count):
         zeroed.zero_()
-    for _ in range(0, ROUNDS, AT_ONCE):
+    left, rounds = array("colour_left", total, dtype=wp.int32), 0
+    run(own_slots, total, [left], device)
+    while left.shape[0] and rounds < ROUNDS:
         for _ in range(AT_ONCE):
-            run(nominate, total, [mass, touching, colour, first], device)
-            run(choose, total, [mass, touching, first, taken, colour, chosen], device)
-        if int(chosen.numpy()[0]) == total:
-            break
+            run(nominate, left.shape[0], [mass, touching, left, colour, first], device)
+            run(choose, left.shape[0], [mass, touching, left, first, taken, colour], device)
+        rounds += AT_ONCE
+        left = _still_left(left, colour, rounds, buffers)
     run(finish_colours, total, [colour, place, count], device)
     wp.utils.radix_sort_pairs(colour, place, total)
     run(find_slots, total, [place, slot], device)
     return slot, np.concatenate([[0], np.cumsum(count.numpy())])
+
+
+def _still_left(left, colour, rounds, buffers):
+    """Those of some contacts that have no colour yet, in their order."""
+    n, array = left.shape[0], buffers.array
+    mark, place = array("colour_mark", n, dtype=wp.int32), array("colour_before", n + 1, dtype=wp.int32)
+    run(mark_left, n, [left, colour, mark], buffers.device)
+    place.zero_()
+    scan(mark, place)
+    fewer = array(f"colour_left_{rounds // AT_ONCE % 2}", last_of(place), dtype=wp.int32)
+    run(list_left, n, [left, mark, place, fewer], buffers.device)
+    return fewer
 
 
 def keep_order(total, buffers):
