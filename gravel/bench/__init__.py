@@ -28,10 +28,19 @@ NAMES = (
     "ffd",
     "scaling",
     "kernels",
+    "device",
 )
-ALONE = ("scaling", "kernels")  # that take long or need an extra, and run only when they are named
+ALONE = ("scaling", "kernels", "device")  # that take long or need an extra, and run only when they are named
 OPTIONS = {"scaling": ("steps", "latency", "bandwidth")}  # that a benchmark has of its own
-ON_DEVICES = ("collide", "ellipsoids", "pairs", "step", "state", "convergence")  # that run on any device; others are about the CPU
+ON_DEVICES = (
+    "collide",
+    "ellipsoids",
+    "pairs",
+    "step",
+    "state",
+    "convergence",
+    "device",
+)  # that run on any device; others are about the CPU
 
 
 def run(names, quick, threads, as_json, device=None, **options):

@@ -113,6 +113,40 @@ def short_gas():
 
 
 @case
+def on_a_device():
+    """Balls and boxes that fly into each other, on the kernels of the GPU engine: the contacts of the first step, then what is left of the
+    momentum."""
+    rng = np.random.default_rng(5)
+    scene = gv.Scene(gravity=(0, 0, 0))
+    rough = gv.Material(density=2500, friction=0.4)
+    places = rng.uniform(-0.3, 0.3, (240, 3))
+    velocities = -4.0 * places + rng.normal(size=places.shape)
+    masses = np.repeat([4 / 3 * np.pi * 0.03**3, 8 * 0.03 * 0.025 * 0.02], 120) * 2500
+    scene.add_bodies(gv.Sphere(0.03), places[:120], rough, velocities=velocities[:120])
+    scene.add_bodies(gv.Box((0.03, 0.025, 0.02)), places[120:], rough, velocities=velocities[120:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some overlap
+        sim = gv.Simulation(scene, 1e-3, gv.GaussSeidel(40, tolerance=0.0), device="warp:cpu", domain=domain_for(SIZE))
+        sim.step()
+    table = sim.gather("contacts")
+    for _ in range(15):
+        sim.step()
+    v, x = sim.gather("velocities"), sim.gather("positions")
+    if table is None:
+        return {}
+    order = np.lexsort((table.gap, table.body_b, table.body_a))
+    momentum = masses @ (v - velocities)
+    return {
+        "contacts": len(table),
+        "pairs": digest(table.body_a[order], table.body_b[order]),
+        "gaps": digest(table.gap[order]),
+        "momentum": float(np.abs(momentum).max() / (masses @ np.abs(velocities)).max()),
+        "energy": float(0.5 * masses @ (v**2).sum(axis=1)),
+        "middle": float(np.abs(masses @ (x - places - 16e-3 * velocities)).max() / masses.sum()),
+    }
+
+
+@case
 def long_gas():
     return gas(2000)
 

@@ -66,6 +66,15 @@ def test_a_gas_that_crosses_corners_loses_nobody(found, ranks):
     assert gas["impacts"] > 1000 and abs(gas["impacts"] / one["impacts"] - 1) < 0.1
 
 
+def test_a_device_for_each_process_finds_what_one_finds():
+    """Here each has the kernels of the GPU engine on a thread of its own."""
+    one, two = (run_cases(ranks, ["on_a_device"])["on_a_device"] for ranks in (1, 2))
+    assert one["contacts"] > 200 and all(two[name] == one[name] for name in ("contacts", "pairs", "gaps"))
+    for found in (one, two):
+        assert found["momentum"] < 1e-6 and found["middle"] < 1e-7  # bodies meet, and their mass flies on
+    assert abs(two["energy"] / one["energy"] - 1) < 0.02
+
+
 def test_bodies_that_cross_several_parts_in_a_step_arrive():
     bodies = run_cases(5, ["fast_bodies"])["fast_bodies"]
     assert bodies["far"] and bodies["counts"] == [200] and bodies["off"] < 1e-12  # there and back again
