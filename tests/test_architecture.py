@@ -17,7 +17,7 @@ from gravel.problem import ConeProblem
 
 ROOT = pathlib.Path(__file__).parents[1]
 PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints", "cell"}  # descriptions
-ENGINE_ROOM = {"checks", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
+ENGINE_ROOM = {"checks", "interrupts", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {
     *("errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches"),
     *("simulation", "run", "io", "sweep", "packing", "servo", "sleep", "processes", "mpi", "whole"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
+from gravel.cpu import threads
 from gravel.io import vtkhdf
 from gravel.io.vtkhdf import read_frame, read_reports
 
@@ -144,3 +145,18 @@ def test_runs_that_are_interrupted_at_random_leave_whole_files(trials, tmp_path)
         assert frame["time"] == pytest.approx(sim.time)
         assert frame["position"][0, 2] == pytest.approx(height_after(sim.steps), rel=1e-5, abs=1e-12)
         assert gv.Simulation.load(saved).state_hash() == sim.state_hash()
+
+
+def test_an_interrupt_while_numba_holds_its_lock_waits(monkeypatch):
+    """Numba tells its number of threads under a lock; an interrupt just then left it closed, and the next step waited for ever."""
+    told = []
+
+    def ask():
+        signal.raise_signal(signal.SIGINT)
+        told.append("the lock is open again")
+        return 1
+
+    monkeypatch.setattr("gravel.cpu.threads.numba.get_num_threads", ask)
+    with pytest.raises(KeyboardInterrupt):
+        threads.use_threads(1)
+    assert told

@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 from numba import njit
 
+from gravel.interrupts import HeldBack
+
 try:
     import resource
 except ImportError:  # no such counter on this system
@@ -138,13 +140,17 @@ def use_threads(n, threaded=True):
     if Kernel.forked:
         return
     n = crowd.threads(n) if n > 1 else n
-    if numba.get_num_threads() != n:
-        numba.set_num_threads(n)
+    with HeldBack():  # Numba takes a lock, which an interrupt at the wrong moment would leave closed for ever
+        if numba.get_num_threads() != n:
+            numba.set_num_threads(n)
 
 
 def threads_in_use():
     """How many threads ``use_threads`` has chosen."""
-    return 1 if Kernel.forked else numba.get_num_threads()
+    if Kernel.forked:
+        return 1
+    with HeldBack():
+        return numba.get_num_threads()
 
 
 def _note_fork():
