@@ -100,7 +100,8 @@ def test_a_contact_whose_corner_is_on_a_cut_belongs_to_one_side(axis):
     from gravel.cpu.collide.boxes import count_owned, lower_bound
 
     sphere, places = cloud(300, 0.5, seed=7)
-    engine, _, low, high = next(_Work(sphere, places, None, 0.0, 1.0, None).boxes())
+    with _Work(sphere, places, None, 0.0, 1.0, None, "cpu") as work:
+        ((_, (engine, low, high)),) = work.each_box(lambda *box: box)
     total = engine.count_contacts_in(low, high)
     found = engine.detector
     reach = found.arranged.reach
@@ -110,3 +111,18 @@ def test_a_contact_whose_corner_is_on_a_cut_belongs_to_one_side(axis):
     below[axis] = above[axis] = cut
     assert total == found.contact_total > 100
     assert count_owned(found.contacts, reach, low, below) + count_owned(found.contacts, reach, above, high) == total
+
+
+def test_devices_that_take_boxes_in_turns_count_what_one_counts():
+    sphere, places = cloud(9000, 0.5, seed=8)
+    tables = list(gv.contact_batches(sphere, places, memory=0.002, device=["warp:cpu", "warp:cpu"]))
+    pairs = {(int(a), int(b)) for table in tables for a, b in zip(table.body_a, table.body_b)}
+    known = gv.find_contacts(sphere, places)
+    assert len(tables) > 2 and pairs == set(zip(known.body_a.tolist(), known.body_b.tolist()))
+    assert gv.count_contacts(sphere, places, memory=0.002, device=["warp:cpu", "warp:cpu"]) == len(known)
+
+
+def test_devices_must_be_named():
+    sphere, places = cloud(10, 0.5, seed=9)
+    with pytest.raises(ValueError, match="device must name at least one"):
+        gv.count_contacts(sphere, places, device=[])

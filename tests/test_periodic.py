@@ -229,6 +229,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(tmp_path, law):
     assert sim.cell.to_values() == twin.cell.to_values() == copy.cell.to_values()
 
 
+@pytest.mark.slow
 def test_threads_make_no_difference():
     """Enough bodies for the kernels with threads."""
     hashes, count = set(), 16

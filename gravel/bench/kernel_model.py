@@ -13,6 +13,7 @@ from typing import NamedTuple
 import warp as wp
 
 from gravel.gpu.devices import WORKERS
+from gravel.gpu.solve.colours import AT_ONCE
 from gravel.gpu.structs import Arranged, Bodies, Contacts, Memory, Rows, Unknowns
 from gravel.state import FIELD
 
@@ -51,6 +52,7 @@ class Load(NamedTuple):
     around: float  # bodies in the 27 cells around a body
     colours: int
     rounds: int  # of colouring
+    looks: float  # at each contact, in all of these rounds: those that have a colour are left out by and by
 
 
 class Work(NamedTuple):
@@ -163,7 +165,8 @@ def detection(load: Load) -> Work:
     known = picked(Memory, "a", "b", "feature", "impulse")
     contact = sum_of([Work(found + INDEX + 3 * INDEX + size(Memory, "impulse"), 4 * SECTOR), known])
     look_again = Work(2 * size(Arranged, *seen) + size(Arranged, "id") + 2 * INDEX)
-    bodies = sum_of([ahead, bounds, cells, look.times(2), look_again]).times(load.bodies)
+    kept = Work(2 * INDEX * load.pairs / load.bodies)  # partners, written down by the search and copied to the list of pairs
+    bodies = sum_of([ahead, bounds, cells, look, kept, look_again]).times(load.bodies)
     of_pairs, of_contacts = pair.times(load.pairs), contact.times(load.contacts)
     passes = Work(launches=15, waits=6)
     return sum_of([bodies, of_pairs, of_contacts, sort(load.bodies), scan(load.bodies).times(2), scan(load.pairs), passes])
@@ -171,7 +174,7 @@ def detection(load: Load) -> Work:
 
 def around_the_sweeps(load: Load) -> Work:
     """Colours, rows, incidence and the impulses of the last step; the residual; poses and what is remembered for the next step."""
-    colouring = Work(INDEX + size(Contacts, "a", "b"), 0.5 * 4 * SECTOR).times(2 * load.rounds)  # half have a colour, on average
+    colouring = Work(2 * INDEX + size(Contacts, "a", "b"), 4 * SECTOR).times(2 * load.looks)
     rows, unknowns = sweep_reads(True, False)
     source = size(Contacts, "a", "b", "normal", "arm", "gap") + INDEX
     assembled = Work(source + size(Rows, *rows) + 2 * size(Unknowns, *unknowns), 6 * SECTOR)
@@ -185,7 +188,7 @@ def around_the_sweeps(load: Load) -> Work:
     moved = Work(2 * pose + size(Bodies, "inverse_mass", "tag") + 8, VELOCITY)
     given = Work(size(Arranged, "reach", "tag", "mass", "id") + 2 * VELOCITY, VELOCITY)  # to the rows; the velocities of the last sweep
     bodies = sum_of([given, moved, Work(size(Bodies, "position", "tag"), VELOCITY)]).times(load.bodies)
-    passes = Work(launches=2 * load.rounds + 20, waits=load.rounds / 6 + 8)
+    passes = Work(launches=2 * load.rounds + 20, waits=load.rounds / AT_ONCE + 8)
     return sum_of([contacts, bodies, sort(load.contacts), sort(2 * load.contacts), scan(load.bodies), passes])
 
 

@@ -94,7 +94,7 @@ def settled_counts(bodies, steps):
     solver = GaussSeidel(iterations=2, tolerance=0.0)
     simulation = Simulation(tiled_scene(tile, 1, 1), 1 / 500, solver, device="warp:cpu", broad_phase="grid")
     simulation.step()
-    with counted_launches() as launched:
+    with counted_launches() as (launched, threads):
         simulation.step()
     detector, problem = simulation.engine.detector, simulation.engine.problem
     return {
@@ -104,23 +104,25 @@ def settled_counts(bodies, steps):
         "bodies in 27 cells": bodies_around(tile.places, detector.phases["grid"].cells.width),
         "colours": int(np.count_nonzero(np.diff(problem.starts))),
         "rounds of colouring": launched["nominate"],
+        "looks at a contact in them": threads["nominate"] / simulation.report.contacts,
     }
 
 
 @contextlib.contextmanager
 def counted_launches():
-    """How often each kernel is started meanwhile, by name."""
+    """How often each kernel is started meanwhile, and with how many threads in all, by name."""
     import warp as wp
 
-    launched, launch = Counter(), wp.launch
+    launched, threads, launch = Counter(), Counter(), wp.launch
 
-    def counting(kernel, *arguments, **options):
+    def counting(kernel, dim, *arguments, **options):
         launched[kernel.func.__name__] += 1
-        return launch(kernel, *arguments, **options)
+        threads[kernel.func.__name__] += int(np.prod(dim))
+        return launch(kernel, dim, *arguments, **options)
 
     wp.launch = counting
     try:
-        yield launched
+        yield launched, threads
     finally:
         wp.launch = launch
 
@@ -137,7 +139,7 @@ def bodies_around(places, width):
 def predictions(model, measured, operations):
     def load_of(bodies, contacts=None):
         contacts = contacts or PER_BODY * bodies
-        counts = measured["bodies in 27 cells"], measured["colours"], measured["rounds of colouring"]
+        counts = (measured[name] for name in ("bodies in 27 cells", "colours", "rounds of colouring", "looks at a contact in them"))
         return model.Load(bodies, contacts, measured["pairs per contact"] * contacts, *counts)
 
     sweep_operations = operations["solve.blocks.sweep[balls]"]
@@ -147,7 +149,7 @@ def predictions(model, measured, operations):
     def row(gpu, bodies, solver, contacts=None):
         load = load_of(bodies, contacts)
         if solver == "Jacobi":
-            load = load._replace(colours=0, rounds=0)
+            load = load._replace(colours=0, rounds=0, looks=0.0)
             iteration = model.jacobi(load, jacobi_operations)
         else:
             iteration = model.sweep(load, True, False, sweep_operations)
