@@ -24,6 +24,7 @@ import warp as wp
 
 import gravel.gpu
 from gravel.gpu.cubin import read_cubin
+from gravel.gpu.devices import start_warp
 
 SUFFIX = "_cuda_kernel_forward"
 FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.(?:entry|func)\s+(?:\(.*\)\s*)?(\w+)", re.MULTILINE)
@@ -101,7 +102,7 @@ def compile_kernels(kernels: dict[str, wp.Kernel], arch: int, folder: str | os.P
         (file,) = wp.compile_aot_module(module, arch=arch, module_dir=Path(folder) / module.name, use_ptx=use_ptx)
         return file
 
-    wp.init()
+    start_warp()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         files = dict(zip(map(id, modules), pool.map(lambda module: make(module, False), modules)))
         declared = dict(zip(map(id, modules), pool.map(lambda module: make(module, True), modules))) if details else {}

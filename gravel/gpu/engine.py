@@ -7,6 +7,7 @@ what belongs to other processes. docs/GPU.md says what that costs.
 """
 
 import contextlib
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from gravel.gpu.structs import Bodies, Margin, Memory
 from gravel.state import FIELD
 
 STRETCH = 4096  # bodies whose energies a thread adds up
+LONG = 1.0  # s, that a first step takes if nothing is compiled, at most
 LOOK_AT_ORDER = 64  # steps between two looks at whether the rows are still in order
 NOBODY = np.iinfo(np.int64).max
 BODY_FIELDS = ("id", "position", "quaternion", "velocity", "inverse_mass", "extent", "tag", "geometry")
@@ -575,7 +577,11 @@ class GpuEngine(CpuEngine):
         return contact_table.virial(found.contacts, found.arranged.tag, found.arranged.reach, impulse, self.blow)
 
     def warm_up(self, tell, joints, several=False):
-        return lambda: None
+        """Warp compiles what it does not find in its cache, and does not say so: what takes long, does."""
+        waits = threading.Timer(LONG, tell, ["compiling for the device, for this and later runs"])
+        waits.daemon = True
+        waits.start()
+        return waits.cancel
 
     # --- many processes
     def places_of(self, ids):

@@ -4,6 +4,7 @@
 """
 
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import warp as wp
 import gravel as gv
 from gravel.cpu.solve.assemble import RESTING, TOUCHING
 from gravel.detection import detect_scene
+from gravel.engine import make_engine
 from gravel.rotations import rotate
 
 DEVICE = "warp:cpu"
@@ -701,3 +703,18 @@ def test_settings_change_in_the_run():
         simulation.solver, simulation.integrator = gv.Jacobi(iterations=30, tolerance=0.0), "euler"
     together(pair, 3)
     assert_alike(ours, theirs, 1e-5, 1e-3)
+
+
+def test_a_first_step_that_takes_long_says_why(monkeypatch):
+    told = []
+    monkeypatch.setattr("gravel.gpu.engine.LONG", 0.0)
+    ready = make_engine("warp:cpu").warm_up(told.append, False)
+    for _ in range(100):
+        if told:
+            break
+        time.sleep(0.02)
+    ready()
+    assert told == ["compiling for the device, for this and later runs"]
+    monkeypatch.setattr("gravel.gpu.engine.LONG", 60.0)
+    make_engine("warp:cpu").warm_up(told.append, False)()
+    assert len(told) == 1

@@ -26,16 +26,10 @@ pace = FORMS.of(momentum).pace
 
 
 @wp.struct
-class Contact:
-    """What is known of a contact, see ``structs.Rows``."""
+class Answer:
+    """What a contact makes of the relative velocity of its bodies."""
 
-    a: int
-    b: int
-    normal: wp.vec3
-    mass: wp.vec2
-    ball: wp.vec4
-    arm_a: wp.vec3
-    arm_b: wp.vec3
+    u: wp.vec3  # with its bias
     response_n: float
     response_t: float
     mean: float
@@ -84,63 +78,58 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
     """The kernels for problems of balls or of any bodies, with rolling friction or without."""
 
     @wp.func
-    def read(rows: Rows, i: int):
-        """What is known of contact i, once: the compiler must take every write for one that may have changed it."""
-        it = Contact()
-        it.a = rows.a[i]
-        it.b = rows.b[i]
-        it.normal = rows.normal[i]
-        it.mass = rows.mass[i]
+    def answer(rows: Rows, i: int, va: vec8, vb: vec8):
+        n, wa, wb = rows.normal[i], angular(va), angular(vb)
+        out = Answer()
+        u = linear(vb) - linear(va) + rows.bias[i]
         if wp.static(balls):
-            it.ball = rows.balls[i]
-            turn = it.ball[0] * it.ball[0] * it.ball[2] + it.ball[1] * it.ball[1] * it.ball[3]
-            it.response_n = wp.max(it.mass[0] + it.mass[1], TINY)
-            it.response_t = it.response_n + turn
-            it.mean = it.response_n + TWO_THIRDS * turn
-            it.twist = wp.max(it.ball[2] + it.ball[3], TINY)
+            mass, ball = rows.mass[i], rows.balls[i]
+            ra, rb, ia, ib = ball[0], ball[1], ball[2], ball[3]
+            u -= wp.cross(ra * wa + rb * wb, n)
+            turn = ra * ra * ia + rb * rb * ib
+            out.response_n = wp.max(mass[0] + mass[1], TINY)
+            out.response_t = out.response_n + turn
+            out.mean = out.response_n + TWO_THIRDS * turn
+            out.twist = wp.max(ia + ib, TINY)
         else:
-            it.arm_a = rows.arm_a[i]
-            it.arm_b = rows.arm_b[i]
+            u += wp.cross(wb, rows.arm_b[i]) - wp.cross(wa, rows.arm_a[i])
             response = rows.response[i]
-            it.response_n = response[0]
-            it.response_t = response[1]
-            it.mean = response[2]
-            it.twist = response[3]
-        return it
+            out.response_n = response[0]
+            out.response_t = response[1]
+            out.mean = response[2]
+            out.twist = response[3]
+        out.u = u
+        return out
 
     @wp.func
-    def between(it: Contact, bias: wp.vec3, va: vec8, vb: vec8):
-        """Velocity of b relative to a at the contact, with the bias."""
-        u = linear(vb) - linear(va) + bias
-        if wp.static(balls):
-            return u - wp.cross(it.ball[0] * angular(va) + it.ball[1] * angular(vb), it.normal)
-        return u + wp.cross(angular(vb), it.arm_b) - wp.cross(angular(va), it.arm_a)
-
-    @wp.func
-    def a_after(it: Contact, inertia: wp.array2d(dtype=float), v: vec8, p: wp.vec3, q: wp.vec3):
+    def a_after(rows: Rows, unknowns: Unknowns, i: int, v: vec8, p: wp.vec3, q: wp.vec3):
         """Velocity row of a after impulse p and torque impulse q on b, and their opposites on a."""
         if wp.static(balls):
-            return changed(v, -it.mass[0] * p, -it.ball[2] * (it.ball[0] * wp.cross(it.normal, p) + q))
-        return changed(v, -it.mass[0] * p, -(inertia_of(inertia, it.a) * (wp.cross(it.arm_a, p) + q)))
+            ball = rows.balls[i]
+            return changed(v, -rows.mass[i][0] * p, -ball[2] * (ball[0] * wp.cross(rows.normal[i], p) + q))
+        return changed(v, -rows.mass[i][0] * p, -(inertia_of(unknowns.inertia, rows.a[i]) * (wp.cross(rows.arm_a[i], p) + q)))
 
     @wp.func
-    def b_after(it: Contact, inertia: wp.array2d(dtype=float), v: vec8, p: wp.vec3, q: wp.vec3):
+    def b_after(rows: Rows, unknowns: Unknowns, i: int, v: vec8, p: wp.vec3, q: wp.vec3):
         if wp.static(balls):
-            return changed(v, it.mass[1] * p, it.ball[3] * (q - it.ball[1] * wp.cross(it.normal, p)))
-        return changed(v, it.mass[1] * p, inertia_of(inertia, it.b) * (wp.cross(it.arm_b, p) + q))
+            ball = rows.balls[i]
+            return changed(v, rows.mass[i][1] * p, ball[3] * (q - ball[1] * wp.cross(rows.normal[i], p)))
+        return changed(v, rows.mass[i][1] * p, inertia_of(unknowns.inertia, rows.b[i]) * (wp.cross(rows.arm_b[i], p) + q))
 
     @wp.func
     def solve_contact(rows: Rows, unknowns: Unknowns, i: int, coulomb: float, beta: float):
         """(square of the change, m2/s2, and what it adds to ``uphill``) of the sweep's step at one contact."""
-        it, law = read(rows, i), rows.friction[i]
-        va, vb = 1.0 * unknowns.velocity[it.a], 1.0 * unknowns.velocity[it.b]
-        u, n, mu, cohesion = between(it, rows.bias[i], va, vb), it.normal, law[0], law[1]
+        a, b, n = rows.a[i], rows.b[i], rows.normal[i]
+        va, vb = 1.0 * unknowns.velocity[a], 1.0 * unknowns.velocity[b]
+        it, law = answer(rows, i, va, vb), rows.friction[i]
+        mu, cohesion = law[0], law[1]
         last = 1.0 * unknowns.impulse[i]
         p = last + beta * (last - unknowns.last_impulse[i])  # the velocities are extrapolated already
-        un, pn = wp.dot(u, n), wp.dot(p, n)
+        unknowns.last_impulse[i] = last
+        un, pn = wp.dot(it.u, n), wp.dot(p, n)
         # the impulse that is best for this contact alone, in the metric of the two responses ...
         qn = pn + cohesion - un / it.response_n
-        q = p - pn * n - (1.0 / it.response_t) * (u - un * n)
+        q = p - pn * n - (1.0 / it.response_t) * (it.u - un * n)
         qt = wp.length(q)
         # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
         load = qn
@@ -156,12 +145,11 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
             keep = mu * bears / qt
         now = (load - cohesion) * n + keep * q
         d = now - p
-        unknowns.last_impulse[i] = last
         unknowns.impulse[i] = now
         error = wp.dot(d, d) * it.mean * it.mean
         climb = -wp.dot(d, now - last) * it.response_n
-        va = a_after(it, unknowns.inertia, va, d, wp.vec3())
-        vb = b_after(it, unknowns.inertia, vb, d, wp.vec3())
+        va = a_after(rows, unknowns, i, va, d, wp.vec3())
+        vb = b_after(rows, unknowns, i, vb, d, wp.vec3())
         if wp.static(rolling):
             # rolling and spinning impulses: onto the disc and the segment that the normal impulse allows
             last_torque, arms = 1.0 * unknowns.torque[i], rows.rolling[i]
@@ -171,12 +159,12 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
             unknowns.torque[i] = o + e
             error += wp.dot(e, e) * it.twist * it.mean  # an angular velocity; the ratio of the two responses makes a speed of it
             climb -= wp.dot(e, o + e - last_torque) * it.twist
-            va = a_after(it, unknowns.inertia, va, wp.vec3(), e)
-            vb = b_after(it, unknowns.inertia, vb, wp.vec3(), e)
-        if it.mass[0] > 0.0:  # immovable bodies are read by all, never written
-            unknowns.velocity[it.a] = va
-        if it.mass[1] > 0.0:
-            unknowns.velocity[it.b] = vb
+            va = a_after(rows, unknowns, i, va, wp.vec3(), e)
+            vb = b_after(rows, unknowns, i, vb, wp.vec3(), e)
+        if rows.mass[i][0] > 0.0:  # immovable bodies are read by all, never written
+            unknowns.velocity[a] = va
+        if rows.mass[i][1] > 0.0:
+            unknowns.velocity[b] = vb
         return error, climb
 
     @wp.kernel(module="unique", enable_backward=False)
@@ -216,11 +204,12 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         high = float(0.0)
         squares = wp.float64(0.0)
         for i in range(t, count, workers):
-            it, mu, p = read(rows, i), rows.friction[i][0], unknowns.impulse[i]
-            va, vb, n = unknowns.velocity[it.a], unknowns.velocity[it.b], it.normal
-            u = between(it, rows.bias[i], va, vb)
+            va, vb, n = unknowns.velocity[rows.a[i]], unknowns.velocity[rows.b[i]], rows.normal[i]
+            it, mu, p = answer(rows, i, va, vb), rows.friction[i][0], unknowns.impulse[i]
+            un = wp.dot(it.u, n)
+            u = 1.0 * it.u
             if coulomb > 0.0:
-                u += coulomb * mu * wp.length(u - wp.dot(u, n) * n) * n
+                u += coulomb * mu * wp.length(it.u - un * n) * n
             q, load = onto_cone(p - (1.0 / it.mean) * u, n, mu, rows.friction[i][1])
             error = wp.length_sq(q - p) * it.mean * it.mean
             if wp.static(rolling):
@@ -235,9 +224,9 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
     @wp.kernel(module="unique", enable_backward=False)
     def gradient(rows: Rows, unknowns: Unknowns, g: wp.array(dtype=wp.vec3), g_torque: wp.array(dtype=wp.vec3)):
         i = wp.tid()
-        it = read(rows, i)
-        va, vb = unknowns.velocity[it.a], unknowns.velocity[it.b]
-        g[i] = between(it, rows.bias[i], va, vb)
+        va, vb = unknowns.velocity[rows.a[i]], unknowns.velocity[rows.b[i]]
+        it = answer(rows, i, va, vb)
+        g[i] = it.u
         if wp.static(rolling):
             g_torque[i] = angular(vb) - angular(va)
 
@@ -259,9 +248,9 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
             if wp.static(rolling):
                 q = x_torque[i]
             if incidence[at] & 1 == 0:
-                v = a_after(read(rows, i), unknowns.inertia, v, x[i], q)
+                v = a_after(rows, unknowns, i, v, x[i], q)
             else:
-                v = b_after(read(rows, i), unknowns.inertia, v, x[i], q)
+                v = b_after(rows, unknowns, i, v, x[i], q)
         unknowns.velocity[k] = v
 
     @wp.kernel(module="unique", enable_backward=False)
