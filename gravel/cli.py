@@ -313,8 +313,8 @@ def bench(names, as_json, quick, device, threads, steps, latency, bandwidth):
     """Run benchmarks next to the papers' figures.
 
     NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, state, convergence, start, crowd, joints, packing, ffd,
-    scaling (needs the extra mpi), kernels (needs the extra gpu); default: all but the last two, on another device than the CPU collide,
-    ellipsoids, pairs, step, state and convergence."""
+    scaling (needs the extra mpi), kernels and device (need the extra gpu); default: all but the last three, on another device than the CPU
+    collide, ellipsoids, pairs, step, state, convergence and device."""
     from gravel import bench as benchmarks
 
     benchmarks.run(names, quick, threads, as_json, device, steps=steps, latency=latency, bandwidth=bandwidth)
