@@ -26,6 +26,12 @@ class DeviceBuffers:
         view = self.views[name] = held[:rows] if held.shape[0] > rows else held
         return view
 
+    def fresh(self, name: str, rows: int, dtype) -> wp.array:
+        """A new array of zeros that its owner keeps."""
+        made = self._allocate(name, rows, (), dtype)
+        made.zero_()
+        return made
+
     def _allocate(self, name, rows, shape, dtype):
         try:
             return wp.empty((rows, *shape), dtype=dtype, device=self.device)

@@ -345,7 +345,7 @@ class GpuEngine(CpuEngine):
         """The bodies folded into the cell and their images, found on the host."""
         device_bodies, self.bodies = self.bodies, self._host_bodies()
         seen = self._see()
-        self.host_bodies, self.bodies = self.bodies, device_bodies
+        self.bodies = device_bodies
         array, total = self.device_buffers.array, len(seen.source)
         dtypes = wp.int64, wp.float64, wp.float64, wp.float32, wp.float64, wp.float64, wp.int32, wp.int32
         arrays = []

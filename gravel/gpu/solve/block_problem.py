@@ -292,15 +292,16 @@ class DeviceProblem:
     # --- vectors of the gradient solvers
     def _new(self):
         turning = self.contacts if self.rolling else 0
-        zeros = functools.partial(wp.zeros, dtype=wp.vec3, device=self.device)
-        return Vector(zeros(self.contacts), zeros(turning), np.zeros(self.joints.count))
+        fresh = self.buffers.fresh
+        return Vector(fresh("impulses", self.contacts, wp.vec3), fresh("torques", turning, wp.vec3), np.zeros(self.joints.count))
 
     def start(self):
         self.lay_out(by_colour=False)
-        self.free_velocity = wp.clone(self.unknowns.velocity)
+        self.free_velocity = as_rows(self.buffers.array("free_velocity", self.bodies + 1, (8,)))
+        wp.copy(self.free_velocity, self.unknowns.velocity)
         self.eta = self.buffers.array("steps", self.contacts, dtype=wp.vec2)
         run(self.own.list_steps, self.contacts, [self.rows, self.eta], self.device)
-        self.slip = wp.zeros(self.contacts if self.coulomb else 0, dtype=float, device=self.device)
+        self.slip = self.buffers.fresh("slip", self.contacts if self.coulomb else 0, wp.float32)
         x = self._new()
         self.copy(Vector(self.unknowns.impulse, self.unknowns.torque, self.joints.impulse), x)
         return x
