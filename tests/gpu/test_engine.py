@@ -394,6 +394,18 @@ def test_out_of_memory_keeps_the_state(steps, monkeypatch):
     assert simulation.state_hash() == expected
 
 
+def test_vectors_of_gradient_solvers_that_find_no_room_say_so(monkeypatch):
+    simulation = gv.Simulation(pile(ROLLING), 1e-3, gv.APGD(iterations=3, tolerance=0.0), device=DEVICE)
+    simulation.step()
+    before = simulation.state_hash()
+    with monkeypatch.context() as patch:  # whatever was needed once has its room: only the vectors are new in each step
+        patch.setattr(wp, "empty", Full(2))
+        with pytest.raises(MemoryError, match="has no room for '(impulses|torques)'.*MB were asked for"):
+            simulation.step()
+    assert simulation.state_hash() == before
+    simulation.step()
+
+
 def test_two_engines_at_once():
     """Neither sees anything of the other."""
     alone = made(pile(), DEVICE)
