@@ -26,11 +26,14 @@ NAMES = (
     "joints",
     "packing",
     "ffd",
+    "files",
     "scaling",
     "kernels",
     "device",
+    "viewer",
+    "video",
 )
-ALONE = ("scaling", "kernels", "device")  # that take long or need an extra, and run only when they are named
+ALONE = ("files", "scaling", "kernels", "device", "viewer", "video")  # that take long or need room or an extra: only when named
 OPTIONS = {"scaling": ("steps", "latency", "bandwidth")}  # that a benchmark has of its own
 ON_DEVICES = (
     "collide",
@@ -46,7 +49,7 @@ ON_DEVICES = (
 def run(names, quick, threads, as_json, device=None, **options):
     """Run benchmarks by name, all if none is given (on a ``device`` other than the CPU, those that can). ``options``: what some of them
     take beside ``quick``, ``threads`` and ``device``."""
-    from gravel.cli import processor
+    from gravel.cli.measuring import processor
     from gravel.engine import largest_thread_count, make_engine
 
     elsewhere = device not in (None, "cpu")

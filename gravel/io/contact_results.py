@@ -1,4 +1,4 @@
-"""Contacts in result files: the group ``gravel/contact_table``, beside ``VTKHDF``, which ParaView leaves alone.
+"""Contacts in result files: the group ``gravel/contact_table``, and the block ``contacts``, in which VTK finds the same arrays.
 
 The contacts of all frames stand end to end in ``body_a``, ``body_b`` (ids), ``point`` (m), ``normal`` (from a to b), ``gap`` (m),
 ``impulse`` (N s on b in the step before the frame), ``force`` (N, the impulse over that step's length: its mean) and ``sliding``.
@@ -10,10 +10,11 @@ import numpy as np
 
 from gravel.contacts import ContactTable
 from gravel.errors import SimulationError
+from gravel.io.blocks import ROOT, Block, Form, append, block_lengths, grow
 from gravel.io.joined import is_index, joined_contacts
 from gravel.io.sound import all_rows, need, rows_of
 
-GROUP = "contact_table"
+GROUP, BLOCK = "contact_table", "contacts"
 COLUMNS = {
     "body_a": ((), "i8"),
     "body_b": ((), "i8"),
@@ -25,45 +26,53 @@ COLUMNS = {
     "sliding": ((), "u1"),
 }
 ROW_BYTES = sum(np.dtype(dtype).itemsize * int(np.prod(shape)) for shape, dtype in COLUMNS.values())
-CHUNK = 16384  # rows
-SPARE_BYTES = 2 * CHUNK * ROW_BYTES  # for chunks that are begun
+SPARE_BYTES = 2 * 16384 * ROW_BYTES  # for chunks that are begun
+FORM = Form({"Vertices": 1}, {name: of for name, of in COLUMNS.items() if name != "point"}, linked=True)
 
 
 class ContactsGroup:
-    """Writes the contacts of frames into the group ``gravel`` of a result file; goes on with what it holds already."""
+    """Writes the contacts of frames into a result file; goes on with what it holds already."""
 
-    def __init__(self, own):
+    def __init__(self, own, root, common):
+        """``own``, ``root``: the groups ``gravel`` and ``VTKHDF``."""
         self.group = own.require_group(GROUP)
         for name, (shape, dtype) in {**COLUMNS, "frame": ((), "i8"), "count": ((), "i8")}.items():
             if name not in self.group:
-                self.group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(CHUNK, *shape))
+                grow(self.group, name, shape, dtype)
+        self.arrays = {name: self.group[name] for name in COLUMNS}
+        self.block = Block(root, BLOCK, common, FORM, links_to(self.group))
 
     def write(self, frame, simulation, reserve):
         """The contacts of the last step become those of a frame; ``reserve`` is asked for their room first. Returns how many there are,
-        or None if that is not known."""
+        or None if that is not known, or if they are not to be written any more (no ``simulation``)."""
+        at = len(self.arrays["gap"])
         try:
-            table = simulation.contacts
+            table = simulation.contacts if simulation is not None else None
         except SimulationError:  # a step was refused: nobody knows the contacts of the state that is kept
+            table = None
+        if table is None:
+            self.block.point_at(at, 0)
             return None
         reserve.ask(SPARE_BYTES + ROW_BYTES * len(table))
-        for name in COLUMNS:
-            self._append(name, table.impulse / simulation.dt if name == "force" else getattr(table, name))
-        self._append("frame", [frame])
-        self._append("count", [len(table)])
+        for name, data in self.arrays.items():
+            append(data, table.impulse / simulation.dt if name == "force" else getattr(table, name))
+        append(self.group["frame"], [frame])
+        append(self.group["count"], [len(table)])
+        self.block.point_at(at, len(table))
         return len(table)
 
-    def _append(self, name, values):
-        data = self.group[name]
-        before = len(data)
-        data.resize(before + len(values), axis=0)
-        data[before:] = values
+
+def links_to(group):
+    """The arrays of a table of contacts by the names that they have in a block."""
+    return {"Points" if name == "point" else name: group[name] for name in COLUMNS}
 
 
-def contact_lengths(own, frames):
-    """(array, rows of it that belong to the first so many frames), for all arrays of the group, where there is one."""
-    if GROUP not in own:
+def contact_lengths(file, frames):
+    """(array, rows of it that belong to the first so many frames), for all arrays of the group and the block, where there are some."""
+    if GROUP not in file["gravel"]:
         return
-    group = own[GROUP]
+    yield from block_lengths(file[ROOT][BLOCK], FORM, frames)
+    group = file["gravel"][GROUP]
     kept = int(np.count_nonzero(all_rows(group, "frame", (), "i8") < frames))
     for name in ("frame", "count"):
         yield group[name], kept

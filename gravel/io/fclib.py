@@ -5,16 +5,18 @@ q = H^T M^-1 f + w. Matrices are triplets (i row, p column), compressed columns 
 (-1 columns, -2 rows, else triplets). Contacts are blocks (N, T1, T2).
 """
 
+import os
+
 import h5py
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
 from gravel.io.sound import DAMAGE, stored
-from gravel.problem import ConeProblem
+from gravel.problem import ConeProblem, MatrixConeProblem
 
 
-def load_fclib(path):
+def load_fclib(path: str | os.PathLike) -> MatrixConeProblem:
     """A ``ConeProblem`` from an FCLIB file, local or global, in three dimensions."""
     try:
         file = h5py.File(path, "r")

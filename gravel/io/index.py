@@ -2,7 +2,8 @@
 
 In: for each leg the names of its parts and how many rows each frame has in them. Out: a VTKHDF file whose large arrays are virtual, with
 relative names. VTK wants the points of a frame side by side, so a leg of r processes and k frames makes r k runs of rows of each array of
-points; all else is one run for each leg. Cells are numbers from 0 on, which stand in the part of rank 0 once.
+bodies or contacts; all else is one run for each leg. Cells are numbers from 0 on, which stand in the part of rank 0 once. Surfaces are not
+in it: the corners of a process's triangles are numbers of its own points.
 """
 
 import os
@@ -14,26 +15,15 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
 from gravel import shapes
-from gravel.io.contact_results import COLUMNS, GROUP
+from gravel.io.about import ANCHORS, about_in, write_about, write_materials
+from gravel.io.blocks import COMMON, KINDS, ROOT, enter, lay_out_root, look_empty, multiples_name
+from gravel.io.contact_results import BLOCK, COLUMNS, GROUP, links_to
+from gravel.io.frames import frames_before, frames_in, hair, reading
 from gravel.io.joined import LEGS, PARTS, is_index, legs_in, opened
+from gravel.io.layout import BODIES, CIRCUMSTANCES, CONSTANT, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, SPARE_BYTES, VERSION
+from gravel.io.outputs import check_room
 from gravel.io.sound import DAMAGE, all_rows, need, stored
-from gravel.io.vtkhdf import (
-    CIRCUMSTANCES,
-    JOINT_FIELDS,
-    KINDS,
-    POINT_DATA,
-    RANK,
-    REPORT_FIELDS,
-    SHAPES,
-    SPARE_BYTES,
-    VERSION,
-    check_room,
-    frames_before,
-    hair,
-    reading,
-)
 
-NUMBERS = "numbers"  # in the part of rank 0: 0, 1, 2 ..., at least as many as an index has bodies in a frame, and one more
 RUN_BYTES = 120  # of an index, for each run of rows of each array
 PLANES = ("plane_position", "plane_normal")
 
@@ -45,6 +35,7 @@ class Stretch:
     names: list  # of the parts, by rank
     times: list = field(default_factory=list)  # s, of the frames
     bodies: list = field(default_factory=list)  # of each frame: how many in each part
+    constants: list = field(default_factory=list)  # of each frame: the row of each part at which what hardly changes begins
     contacts: list = field(default_factory=list)  # of each frame: how many in each part, None where they were not saved
     geometries: list = field(default_factory=list)  # how many each part holds
     reports: int = 0  # of steps, in the part of rank 0
@@ -64,7 +55,7 @@ class Stretch:
         rows, columns = own["joints/angle"].shape
         self.joints = (min(rows, frames), columns) if rows else (0, 0)
         self.periodic = len(own["cell"]) > 0
-        self.ranked = "rank" in part["VTKHDF/PointData"]
+        self.ranked = "rank" in part[BODIES]["PointData"]
 
 
 # --- what was written before
@@ -98,15 +89,25 @@ def earlier_stretches(path, simulation, name_of_single):
     return [stretch for stretch in found if len(stretch)]
 
 
+def earlier_about(path, stretches):
+    """How the earlier time of this run was made; None where there was none."""
+    if not stretches:
+        return None
+    with h5py.File(path, "r") as file, reading(path):
+        return about_in(file)
+
+
 class _Part:
     """What one part tells of the frames before the present time."""
 
     def __init__(self, file, simulation):
-        steps, own = file["VTKHDF/Steps"], file["gravel"]
-        times = all_rows(steps, "Values", (), "f8")[: int(steps.attrs["NSteps"])]
+        block, own = file[BODIES], file["gravel"]
+        steps = block["Steps"]
+        times = all_rows(steps, "Values", (), "f8")[: frames_in(file)]
         frames = int(np.count_nonzero(times < simulation.time - hair(simulation)))
         self.times = times[:frames].tolist()
-        self.bodies = stored(file["VTKHDF"], "NumberOfPoints")[:][stored(steps, "PartOffsets")[:frames]].tolist()
+        self.bodies = stored(block, "NumberOfPoints")[:frames].tolist()
+        self.constants = stored(steps["PointDataOffsets"], CONSTANT[0])[:frames].tolist()
         firsts = stored(steps, "PointOffsets")[:frames]
         need((firsts == np.cumsum(self.bodies) - self.bodies).all(), "its frames do not follow each other")
         counts = dict(zip(own[GROUP]["frame"][:].tolist(), own[GROUP]["count"][:].tolist())) if GROUP in own else {}
@@ -124,6 +125,7 @@ def _joined_stretch(names, parts, most=None):
     if most is not None:
         frames, head.reports = min(frames, most[0]), min(head.reports, most[1])
     stretch = Stretch(names, parts[0].times[:frames], [[part.bodies[k] for part in parts] for k in range(frames)])
+    stretch.constants = [[part.constants[k] for part in parts] for k in range(frames)]
     stretch.contacts = [[part.contacts[k] for part in parts] for k in range(frames)]
     stretch.geometries = [part.geometries for part in parts]
     stretch.reports, stretch.planes, stretch.periodic, stretch.ranked = head.reports, head.planes, head.periodic, head.ranked
@@ -134,8 +136,9 @@ def _joined_stretch(names, parts, most=None):
 # --- writing
 
 
-def write_index(path, stretches, simulation):
-    """Replace the index at a path, at once and as a whole. The part of rank 0 of the last leg must hold ``NUMBERS``."""
+def write_index(path, stretches, simulation, about):
+    """Replace the index at a path, at once and as a whole. ``about``: how the run was made (``gravel.io.about``). The part of rank 0 of
+    the last leg must hold as many multiples of 1 as a frame has bodies or contacts, and one more."""
     runs = sum(len(s.names) * len(s) for s in stretches)
     check_room(path, SPARE_BYTES + RUN_BYTES * (len(POINT_DATA) + 2) * runs)
     temporary = path.with_name(path.name + ".part")
@@ -143,6 +146,7 @@ def write_index(path, stretches, simulation):
         with h5py.File(temporary, "w") as file:
             _write_vtk(file, stretches)
             _write_own(file, stretches, simulation)
+            write_about(file["gravel"], about)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -161,41 +165,44 @@ class Run(NamedTuple):
 
 
 def _write_vtk(file, stretches):
-    root = file.create_group("VTKHDF")
-    root.attrs["Version"] = np.array([2, 0], "i8")
-    root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", len("PolyData")))
+    """The bodies of all parts as one block."""
+    root = lay_out_root(file)
+    block = enter(root, "bodies")
     totals = np.array([sum(counts) for stretch in stretches for counts in stretch.bodies], np.int64)
     firsts = np.cumsum(totals) - totals
-    runs = _runs_of_bodies(stretches)
-    virtual(root, "Points", (totals.sum(), 3), "f4", runs)
-    data, steps = root.create_group("PointData"), root.create_group("Steps")
-    offsets = steps.create_group("PointDataOffsets")
+    moving, constant = _runs_of_bodies(stretches, False), _runs_of_bodies(stretches, True)
+    virtual(block, "Points", (totals.sum(), 3), "f4", moving)
+    data, offsets = block.create_group("PointData"), block.create_group("Steps/PointDataOffsets")
     ranked = {name for stretch in stretches if stretch.ranked for name in stretch.names}
     for name, (shape, dtype) in {**POINT_DATA, **RANK}.items():
-        virtual(data, name, (totals.sum(), *shape), dtype, [run for run in runs if name != "rank" or run.name in ranked])
+        runs = [run for run in constant if run.name in ranked] if name == "rank" else constant if name in CONSTANT else moving
+        virtual(data, name, (totals.sum(), *shape), dtype, runs)
         offsets[name] = firsts
-    _write_cells(root, steps, totals, stretches[-1].names[0])
-    steps.attrs["NSteps"] = len(totals)
-    steps["Values"] = np.array([moment for stretch in stretches for moment in stretch.times])
-    steps["NumberOfParts"] = np.ones(len(totals), np.int64)
-    steps["PointOffsets"] = firsts
+    _write_frames(block, totals, firsts, np.array([moment for stretch in stretches for moment in stretch.times]))
+    _write_cells(block, totals, stretches[-1].names[0])
+    steps = root["Steps"]
+    look_empty(steps, block["Lines"])
+    steps.attrs["NSteps"], steps["Values"], steps["Steps"] = len(totals), block["Steps/Values"], block["Steps"]
 
 
-def _write_cells(root, steps, totals, part):
-    """A vertex for each body; frames that follow each other and have as many bodies share their cells."""
-    new = np.diff(totals, prepend=-1) != 0
-    place, sizes = np.cumsum(new) - 1, totals[new]
-    before = np.cumsum(sizes) - sizes
-    root["NumberOfPoints"], steps["PartOffsets"] = sizes, place
-    for name in ("CellOffsets", "ConnectivityIdOffsets"):
-        steps[name] = np.stack([before[place], *np.zeros((3, len(totals)), np.int64)], axis=1)
+def _write_frames(block, counts, firsts, times):
+    """So many points in each frame, from these rows on."""
+    steps = block.require_group("Steps")
+    steps.attrs["NSteps"] = len(times)
+    block["NumberOfPoints"], steps["PointOffsets"], steps["Values"] = counts, firsts, times
+    steps["PartOffsets"], steps["NumberOfParts"] = np.arange(len(times)), np.ones(len(times), np.int64)
+    steps["CellOffsets"] = steps["ConnectivityIdOffsets"] = np.zeros((len(times), 4), np.int64)
+
+
+def _write_cells(block, counts, part):
+    """A vertex for each point: numbers from 0 on, which frames share."""
+    most, where = int(counts.max(initial=0)), f"/{COMMON}/{multiples_name(1)}"
     for kind in KINDS:
-        group, own = root.create_group(kind), sizes if kind == "Vertices" else np.zeros_like(sizes)
-        group["NumberOfConnectivityIds"], group["NumberOfCells"] = own, own
-        for name, more in (("Connectivity", 0), ("Offsets", 1)):
-            ends = np.cumsum(own + more)
-            runs = [Run(part, 0, int(end - size), int(size)) for end, size in zip(ends, own + more)]
-            virtual(group, name, (ends[-1],), "i8", runs, f"/gravel/{NUMBERS}")
+        group = block.create_group(kind)
+        group["NumberOfCells"] = group["NumberOfConnectivityIds"] = counts if kind == "Vertices" else np.zeros_like(counts)
+        rows = most if kind == "Vertices" else 0
+        virtual(group, "Connectivity", (rows,), "i8", [Run(part, 0, 0, rows)], where)
+        virtual(group, "Offsets", (rows + 1,), "i8", [Run(part, 0, 0, rows + 1)], where)
 
 
 def _write_own(file, stretches, simulation):
@@ -218,7 +225,11 @@ def _write_own(file, stretches, simulation):
         virtual(joints, name, (ends[-1] if most else 0, most, *width), "f8", runs)
     if most:
         joints.attrs["names"] = simulation.mechanism.names[:most]
-    _write_contacts(own, stretches)
+    last = max(stretches, key=lambda stretch: stretch.joints[1])
+    for name, (shape, dtype) in ANCHORS.items():
+        virtual(joints, name, (most, *shape), dtype, [Run(last.names[0], 0, 0, most)])
+    write_materials(own, simulation)
+    _write_contacts(file, stretches)
     _link_geometries(own.create_group("geometries"), stretches)
     own[LEGS] = np.array([(end - n, n, len(s.names), s.reports) for s, end, n in zip(stretches, np.cumsum(frames), frames)], np.int64)
     own[PARTS] = np.array([name.encode() for stretch in stretches for name in stretch.names])
@@ -232,22 +243,39 @@ def _from_heads(own, names, shape, stretches, rows, dtype="f8"):
         virtual(own, name, (ends[-1], *shape), dtype, runs)
 
 
-def _write_contacts(own, stretches):
-    """The contacts part by part: ``frame`` and ``count`` have a row for each part of each frame."""
+def _write_contacts(file, stretches):
+    """The contacts frame by frame and in it part by part: ``frame`` and ``count`` have a row for each part of each frame."""
     if all(count is None for stretch in stretches for counts in stretch.contacts for count in counts):
         return
-    group, runs, frame, count, target, first = own.create_group(GROUP), [], [], [], 0, 0
+    group, runs, rows, target, first = file["gravel"].create_group(GROUP), [], [], 0, 0
+    totals = []
     for stretch in stretches:
-        for rank, name in enumerate(stretch.names):
-            known = [(first + k, counts[rank]) for k, counts in enumerate(stretch.contacts) if counts[rank] is not None]
-            frame += [k for k, _ in known]
-            count += [rows for _, rows in known]
-            runs.append(Run(name, 0, target, sum(rows for _, rows in known)))
-            target += runs[-1].count
+        sources = [0] * len(stretch.names)
+        for number, counts in enumerate(stretch.contacts, first):
+            totals.append(sum(count or 0 for count in counts))
+            for rank, count in enumerate(counts):
+                if count is not None:
+                    rows.append((number, count))
+                    runs.append(Run(stretch.names[rank], sources[rank], target, count))
+                    sources[rank], target = sources[rank] + count, target + count
         first += len(stretch)
     for name, (shape, dtype) in COLUMNS.items():
         virtual(group, name, (target, *shape), dtype, runs)
-    group["frame"], group["count"] = np.array(frame, np.int64), np.array(count, np.int64)
+    group["frame"], group["count"] = np.array(rows, np.int64).T
+    _write_contact_block(file, group, np.array(totals, np.int64), stretches[-1].names[0])
+
+
+def _write_contact_block(file, table, totals, part):
+    """The same arrays where VTK looks for them."""
+    block = enter(file[ROOT], BLOCK)
+    firsts = np.cumsum(totals) - totals
+    data, offsets = block.create_group("PointData"), block.create_group("Steps/PointDataOffsets")
+    for name, array in links_to(table).items():
+        (block if name == "Points" else data)[name] = array
+        if name != "Points":
+            offsets[name] = firsts
+    _write_frames(block, totals, firsts, file[BODIES]["Steps/Values"][:])
+    _write_cells(block, totals, part)
 
 
 def _link_geometries(group, stretches):
@@ -258,14 +286,15 @@ def _link_geometries(group, stretches):
                 group[str(number)] = h5py.ExternalLink(name, f"/gravel/geometries/{number}")
 
 
-def _runs_of_bodies(stretches):
-    """The runs of all frames and parts, frame by frame and in it part by part; of a single part, all frames at once."""
+def _runs_of_bodies(stretches, constant):
+    """The runs of all frames and parts, frame by frame and in it part by part, of arrays that hardly change or of the others; of the
+    others of a single part, all frames at once."""
     runs, target = [], 0
     for stretch in stretches:
         table = np.array(stretch.bodies, np.int64).reshape(len(stretch), len(stretch.names))
-        if len(stretch.names) == 1:
+        if len(stretch.names) == 1 and not constant:
             table = table.sum(axis=0, keepdims=True)
-        sources = np.cumsum(table, axis=0) - table
+        sources = np.array(stretch.constants, np.int64).reshape(table.shape) if constant else np.cumsum(table, axis=0) - table
         for counts, firsts in zip(table.tolist(), sources.tolist()):
             for name, source, count in zip(stretch.names, firsts, counts):
                 runs.append(Run(name, source, target, count))

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 
 from gravel.contacts import join_tables
+from gravel.io.blocks import ROOT
 from gravel.io.sound import all_rows, need
 
 LEGS, PARTS = "legs", "parts"
@@ -65,7 +66,7 @@ def opened(file, name):
         raise ValueError(f"its part {name} is not there; parts lie beside their index")
     try:
         with h5py.File(path, "r") as part:
-            need("gravel" in part and "VTKHDF" in part and not is_index(part), "it is no result of one process")
+            need("gravel" in part and ROOT in part and not is_index(part), "it is no result of one process")
             for key in ("run", "version"):
                 need(part["gravel"].attrs[key] == file["gravel"].attrs[key], f"it is of another {key}")
             yield part
@@ -103,6 +104,18 @@ def joined_reports(file, read):
         with opened(file, leg.names[0]) as part:
             pieces.append({name: values[: leg.reports] for name, values in read(part).items()})
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def joined_stage_seconds(file, read):
+    """Stage -> seconds of each step, likewise; 0 in legs that have no such stage."""
+    pieces = []
+    for leg in legs_in(file):
+        with opened(file, leg.names[0]) as part:
+            pieces.append((leg.reports, {name: values[: leg.reports] for name, values in read(part).items()}))
+            enough = all(len(values) == leg.reports for values in pieces[-1][1].values())
+            need(enough, f"it holds the seconds of fewer than {leg.reports} steps")
+    names = dict.fromkeys(name for _, piece in pieces for name in piece)
+    return {name: np.concatenate([piece.get(name, np.zeros(steps)) for steps, piece in pieces]) for name in names}
 
 
 def joined_joints(file, read):

@@ -8,9 +8,11 @@ physics is also warned about. Contacts, limits and equalities, which are springs
 import math
 import os
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks
 from gravel.io.robots import (
@@ -23,6 +25,7 @@ from gravel.io.robots import (
     Plan,
     PlannedJoint,
     Reach,
+    Robot,
     RobotGroup,
     check_scene,
     check_switch,
@@ -35,10 +38,10 @@ from gravel.io.robots import (
     possible_moments,
     sum_of,
 )
-from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpringLaw
+from gravel.joints.drives import ForceMotor, Limits, Motor, PositionMotor, SpringLaw
 from gravel.joints.kinds import Bushing, Cylindrical, Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical, Universal
 from gravel.materials import Material
-from gravel.scene import GROUPS
+from gravel.scene import GROUPS, Scene
 from gravel.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.meshes import HeightField
 from gravel.shapes.polyhedra import ConvexHull, principal
@@ -61,24 +64,24 @@ UNHEARD = {  # options of geoms, joints and actuators that have no counterpart, 
 
 
 def load_mjcf(
-    scene,
-    path_or_xml,
-    position=(0.0, 0.0, 0.0),
-    quaternion=(1.0, 0.0, 0.0, 0.0),
-    material=None,
-    joint_positions=None,
-    motors=None,
+    scene: Scene,
+    path_or_xml: str | os.PathLike,
+    position: ArrayLike = (0.0, 0.0, 0.0),
+    quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+    material: Material | None = None,
+    joint_positions: Mapping[str, float] | None = None,
+    motors: Mapping[str, Motor] | Callable[[str], Motor | None] | None = None,
     *,
-    keyframe=None,
-    controls=None,
-    static=True,
-    rotors=True,
-    intermediate_mass=1e-4,
-    outside_files=False,
-):
+    keyframe: str | int | None = None,
+    controls: Mapping[str, float | Callable[[float], float]] | None = None,
+    static: bool = True,
+    rotors: bool = True,
+    intermediate_mass: float = 1e-4,
+    outside_files: bool = False,
+) -> Robot:
     """Add the model of an MJCF file, or of a string with its XML, to a scene and return a ``Robot``.
 
-    ``position`` m and ``quaternion`` place the model's world. ``material``: of all bodies; None takes the frictions of the file.
+    ``position`` (3,) m and ``quaternion`` (4,) place the model's world. ``material``: of all bodies; None takes the frictions of the file.
     It starts in the pose of ``keyframe`` (a name or number; None: the model's own), changed by ``joint_positions``: name -> rad or m.
     ``controls``: name of an actuator -> number or function of time; without it they have those of the keyframe, or 0.
     ``motors``: name of a hinge or slide -> motor, or a function of the name, instead of its actuators. ``static``: what is fixed to

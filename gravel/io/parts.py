@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 
-from gravel.io.index import NUMBERS, Stretch, earlier_stretches, parts_named_in, write_index
-from gravel.io.vtkhdf import ENDINGS, SPARE_BYTES, ResultWriter, check_ending, check_writable
+from gravel.io.about import about_run
+from gravel.io.index import Stretch, earlier_about, earlier_stretches, parts_named_in, write_index
+from gravel.io.layout import ENDINGS, SPARE_BYTES
+from gravel.io.outputs import check_ending, check_writable
+from gravel.io.vtkhdf import ResultWriter
 from gravel.team import together
 
 if TYPE_CHECKING:
@@ -28,16 +31,20 @@ QUICK = 0.1  # s: an index that is written so quickly is renewed with every fram
 RARELY = 50  # one that takes longer only after so many times as long, and at the end
 
 
-def result_writer(path: str | os.PathLike, simulation: "Simulation", contacts: bool = False) -> "ResultWriter | PartsWriter":
+def result_writer(
+    path: str | os.PathLike, simulation: "Simulation", contacts: bool = False, surfaces: bool | str = "auto"
+) -> "ResultWriter | PartsWriter":
     """What writes the frames of a simulation to a path: a file, or parts and an index where there are many processes, or were."""
     if simulation.team.size == 1:
         place = check_writable(path)
         parts = parts_named_in(place)
         if not (parts and earlier_stretches(place, simulation, "")):
-            writer = ResultWriter(path, simulation, contacts)
+            writer = ResultWriter(path, simulation, contacts, surfaces=surfaces)
             for name in parts:  # of the result that is replaced
                 place.with_name(name).unlink(missing_ok=True)
             return writer
+    if surfaces is True:
+        raise ValueError("surfaces=True goes with results of one process; of many, gravel export makes surfaces from the result")
     return PartsWriter(path, simulation, contacts)
 
 
@@ -55,6 +62,7 @@ class PartsWriter:
         self.failed = False  # whether a frame was begun and not finished: no other may follow
         self.renewed, self.took = 0.0, 0.0  # moment of the clock, s: when the index was written, and for how long
         simulation.run_id = self.team.broadcast(simulation.run_id)
+        self.movable = sum(self.team.gather(np.count_nonzero(simulation.movable)) or ())  # known to rank 0
         found = together(self.team, self._look_back, path)
         self.path, leg, keep = self.team.broadcast(found)
         self.part = None
@@ -72,6 +80,7 @@ class PartsWriter:
         self.path = check_writable(path, part_name(pathlib.Path(), 99, 9999))
         self.stale = parts_named_in(self.path)
         self.stretches = earlier_stretches(self.path, self.simulation, part_name(self.path, 1, 0))
+        self.about = about_run(self.simulation, self.movable, earlier_about(self.path, self.stretches))
         self.single = bool(self.stretches) and not self.stale  # what is there is the file of one process
         known = bool(self.stretches) and not self.single and self.stretches[-1].ranked
         if known:
@@ -97,44 +106,41 @@ class PartsWriter:
         self.failed = True
         together(self.team, self.part.write_frame)
         contacts = self.part.contact_rows if self.with_contacts else None
-        told = self.team.gather((self.part.bodies, contacts, self.part.written))
+        told = self.team.gather((self.part.bodies, self.part.constants_at, contacts, self.part.written))
         together(self.team, self._add, told)
         self.failed = False
 
     def _add(self, told):
-        """On rank 0: the frame is put into the index. ``told``: bodies, contacts and geometries of each part."""
+        """On rank 0: the frame is put into the index. ``told``: bodies, where constants begin, contacts and geometries of each part."""
         if self.team.rank:
             return
         last = self.stretches[-1]
-        bodies, contacts, last.geometries = map(list, zip(*told))
+        bodies, constants, contacts, last.geometries = map(list, zip(*told))
         last.times.append(self.simulation.time)
         last.bodies.append(bodies)
+        last.constants.append(constants)
         last.contacts.append(contacts)
         last.look_at_head(self.part.file, len(self.part.file["gravel/time"]))
         if self.single:
             _keep_as(self.path, self.path.with_name(self.stretches[0].names[0]))
             self.single = False
-        self._write_numbers(1 + max(sum(counts) for stretch in self.stretches for counts in stretch.bodies))
+        lists = [counts for stretch in self.stretches for counts in (*stretch.bodies, *stretch.contacts)]
+        self._write_numbers(1 + max(sum(count or 0 for count in counts) for counts in lists))
         if self.took < QUICK or time.monotonic() - self.renewed > RARELY * self.took:
             self._renew()
 
     def _write_numbers(self, most):
         """So many whole numbers stand in the part of rank 0."""
-        own = self.part.file["gravel"]
-        if NUMBERS not in own:
-            own.create_dataset(NUMBERS, (0,), "i8", maxshape=(None,), chunks=(16384,), shuffle=True, compression="gzip", compression_opts=1)
-        numbers = own[NUMBERS]
+        numbers = self.part.common.multiples(1)
         if len(numbers) < most:
-            before, most = len(numbers), max(most, 2 * len(numbers))
-            self.part.reserve.ask(8 * (most - before) + SPARE_BYTES)
-            numbers.resize(most, axis=0)
-            numbers[before:] = np.arange(before, most)
+            self.part.reserve.ask(8 * (most - len(numbers)) + SPARE_BYTES)
+            self.part.common.multiples(1, most)
             self.part.file.flush()
 
     def _renew(self):
         """Write the index; parts that it does not name any more are removed."""
         begun = time.monotonic()
-        write_index(self.path, self.stretches, self.simulation)
+        write_index(self.path, self.stretches, self.simulation, self.about)
         for name in set(self.stale) - {name for stretch in self.stretches for name in stretch.names}:
             self.path.with_name(name).unlink(missing_ok=True)
         self.stale = [name for stretch in self.stretches for name in stretch.names]

@@ -12,18 +12,21 @@ import os
 import pathlib
 import warnings
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from gravel import checks
+from gravel import checks, words
 from gravel.rotations import multiply, rotate
 from gravel.scene import GROUPS, Scene, unit_quaternions
 from gravel.shapes import Simple, Sphere
 from gravel.shapes.compounds import Compound
 from gravel.shapes.polyhedra import Mass, principal
 from gravel.state import GROUP
+
+if TYPE_CHECKING:
+    from gravel.simulation import Simulation
 
 INSTALL = 'pip install "gravel[robots]"'
 ROUNDED = 1e-3  # moments that break the triangle inequality by less, as files with few digits do, are evened out
@@ -33,17 +36,26 @@ LARGEST = 1e30  # of any number in a file; beyond, products of a few of them may
 BESIDE = ("mesh", "meshes", "asset", "assets", "visual", "visuals", "collision", "collisions", "stl", "stls", "texture", "textures")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Robot:
-    """What was added to a scene. Links that are joined rigidly share a body, and joints that act as one share an id."""
+    """What was added to a scene. Links that are joined rigidly share a body, and joints that act as one share an id.
+
+    - ``links``: name of a link -> id of its body
+    - ``joints``: name of a joint -> id of the joint
+    - ``messages``: one sentence for each thing that was simplified or left out
+    - ``frames``: name of a link -> (position m, quaternion) of the link's own frame in its body's
+    """
 
     name: str
-    links: dict  # name of a link -> id of its body
-    joints: dict  # name of a joint -> id of the joint
-    messages: list  # one sentence for each thing that was simplified or left out
-    frames: dict = field(repr=False)  # name of a link -> (position m, quaternion) of the link's own frame in its body's
+    links: dict[str, int]
+    joints: dict[str, int]
+    messages: list[str]
+    frames: dict[str, Any] = field(repr=False)
 
-    def link_pose(self, world, link):
+    def __repr__(self) -> str:
+        return words.call(self, name=self.name, links=len(self.links), joints=len(self.joints), messages=len(self.messages))
+
+    def link_pose(self, world: "Scene | Simulation", link: str) -> tuple[np.ndarray, np.ndarray]:
         """(position (3,) m, quaternion (4,)) of a link's own frame, in a Simulation or in the Scene that it was added to."""
         checks.choice("link", link, self.links)
         body, (position, quaternion) = self.links[link], self.frames[link]

@@ -90,6 +90,24 @@ def _box():
     return weights.reshape(24, 3, 3), (first + np.array([(0, 1, 2), (0, 2, 3)])).reshape(-1, 3).astype(np.int32)
 
 
+def placed(weights, extents, quaternions, positions):
+    """The vertices (n, v, 3) in f4 and the world frame of n bodies that have these sizes, turns and places."""
+    local = np.einsum("vij,nj->nvi", np.asarray(weights, "f4"), np.asarray(extents, "f4"), optimize=True)
+    turns = matrices(quaternions).astype("f4")
+    return local @ turns.transpose(0, 2, 1) + np.asarray(positions)[:, None, :].astype("f4")
+
+
+def matrices(quaternions):
+    """Rotation matrices (n, 3, 3)."""
+    w, x, y, z = np.asarray(quaternions, float).T
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), -1, 0)
+
+
 def kind_of(geometry):
     """HULL, COMPOUND or MESH."""
     return COMPOUND if len(geometry.child_kind) else MESH if len(geometry.triangles) else HULL

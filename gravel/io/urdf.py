@@ -9,9 +9,11 @@ import math
 import os
 import pathlib
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from gravel import checks
@@ -24,6 +26,7 @@ from gravel.io.robots import (
     Plan,
     PlannedJoint,
     Reach,
+    Robot,
     check_scene,
     check_switch,
     existing_file,
@@ -37,8 +40,10 @@ from gravel.io.robots import (
     sum_of,
 )
 from gravel.io.urdf_file import HINGES, SLIDES, make_plain, numbers_of, read_urdf, taken_collisions
-from gravel.joints.drives import ForceMotor, SpringLaw
+from gravel.joints.drives import ForceMotor, Motor, SpringLaw
 from gravel.joints.kinds import Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical
+from gravel.materials import Material
+from gravel.scene import Scene
 from gravel.shapes import PLANE, Box, Capsule, Cylinder, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import Mesh
@@ -48,26 +53,26 @@ WATER = 1000.0  # kg/m3: of links of which nothing but the mass is known
 
 
 def load_urdf(
-    scene,
-    path,
-    position=(0.0, 0.0, 0.0),
-    quaternion=(1.0, 0.0, 0.0, 0.0),
-    base="fixed",
-    material=None,
-    joint_positions=None,
-    motors=None,
+    scene: Scene,
+    path: str | os.PathLike,
+    position: ArrayLike = (0.0, 0.0, 0.0),
+    quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+    base: str = "fixed",
+    material: Material | None = None,
+    joint_positions: Mapping[str, float] | None = None,
+    motors: Mapping[str, Motor] | Callable[[str], Motor | None] | None = None,
     *,
-    self_collision=False,
-    merge_fixed=True,
-    meshes="hull",
-    mesh_folder=None,
-    repair_inertia=False,
-    group=None,
-    outside_files=False,
-):
+    self_collision: bool = False,
+    merge_fixed: bool = True,
+    meshes: str = "hull",
+    mesh_folder: str | os.PathLike | None = None,
+    repair_inertia: bool = False,
+    group: int | None = None,
+    outside_files: bool = False,
+) -> Robot:
     """Add the robot of a URDF file to a scene and return a ``Robot``.
 
-    ``position`` m and ``quaternion`` place the frame of the root link, which is ``base="fixed"`` to the world or ``"floating"``.
+    ``position`` (3,) m and ``quaternion`` (4,) place the frame of the root link, which is ``base="fixed"`` to the world or ``"floating"``.
     ``joint_positions``: name -> rad or m at the start (otherwise 0, or the nearest limit). ``motors``: name -> motor, or a function
     of the name that returns one or None; a motor without a limit gets the joint's effort. All bodies are of one ``material``.
     ``self_collision``: links collide with each other, except two that a joint connects; without it the robot's links pass through

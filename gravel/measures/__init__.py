@@ -11,9 +11,10 @@ from gravel.measures.fields import density_field, grid, stress_field, velocity_f
 from gravel.measures.heaps import angle_of_repose
 from gravel.measures.log import Log
 from gravel.measures.packing import packing_fraction
+from gravel.measures.profiles import coordination_profile, packing_profile, slabs, velocity_profile
 from gravel.measures.stresses import stress
-from gravel.measures.structure import ForceDistribution, coordination, fabric, force_distribution
-from gravel.measures.transport import MassFlow, MeanSquareDisplacement, mean_square_displacement
+from gravel.measures.structure import ForceDistribution, coordination, fabric, force_distribution, normal_forces
+from gravel.measures.transport import MassFlow, MeanSquareDisplacement, beverloo, mean_square_displacement
 
 __all__ = [
     "ForceDistribution",
@@ -23,16 +24,22 @@ __all__ = [
     "MeanSquareDisplacement",
     "MotorWork",
     "angle_of_repose",
+    "beverloo",
     "coordination",
+    "coordination_profile",
     "density_field",
     "fabric",
     "force_distribution",
     "grid",
     "kinetic_energy",
     "mean_square_displacement",
+    "normal_forces",
     "packing_fraction",
+    "packing_profile",
     "potential_energy",
+    "slabs",
     "stress",
     "stress_field",
     "velocity_field",
+    "velocity_profile",
 ]

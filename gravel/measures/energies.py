@@ -1,14 +1,18 @@
 """Energy: of motion, of height, and what motors put in."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gravel import checks
-from gravel.measures.regions import region_of
-from gravel.measures.snapshot import snapshot_of
+from gravel import checks, words
+from gravel.measures.regions import Where, region_of
+from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 from gravel.rotations import conjugate, rotate
+
+if TYPE_CHECKING:
+    from gravel.simulation import Simulation
 
 
 class KineticEnergy(NamedTuple):
@@ -20,7 +24,7 @@ class KineticEnergy(NamedTuple):
 
 
 @measured_in("J")
-def kinetic_energy(source, region=None) -> KineticEnergy:
+def kinetic_energy(source: Source, region: Where = None) -> KineticEnergy:
     """J, of the bodies whose centres are in the region: sum m v^2 / 2, sum w . I w / 2, and both."""
     snapshot, chosen = _chosen(source, region)
     spin = rotate(conjugate(snapshot.quaternions[chosen]), snapshot.angular_velocities[chosen])
@@ -30,13 +34,13 @@ def kinetic_energy(source, region=None) -> KineticEnergy:
 
 
 @measured_in("J")
-def potential_energy(source, region=None) -> float:
+def potential_energy(source: Source, region: Where = None) -> float:
     """J, - sum m g . x of the bodies whose centres are in the region: zero at the height of the origin, m |g| z where g is along -z."""
     snapshot, chosen = _chosen(source, region)
     return -float(snapshot.masses[chosen] @ (snapshot.positions[chosen] @ snapshot.gravity))
 
 
-def _chosen(source, region):
+def _chosen(source: Source, region: Where):
     snapshot = snapshot_of(source)
     if region is None:
         return snapshot, np.ones(len(snapshot), bool)
@@ -51,7 +55,7 @@ class MotorWork:
     drives. Call it in every step; when steps are left out, the last effort is taken for all of them. ``joints``: ids, or None for
     all. ``work`` is the sum, ``work_of_joints`` (joints,) that of each; ``times`` and ``works`` how it grew."""
 
-    def __init__(self, sim, joints=None):
+    def __init__(self, sim: "Simulation", joints: ArrayLike | None = None):
         if not hasattr(sim, "joints") or not hasattr(sim, "time"):
             raise TypeError(f"sim must be a Simulation, not {sim!r:.80}")
         count = len(sim.joints)
@@ -62,7 +66,7 @@ class MotorWork:
         self.times, self.works = [sim.time], [0.0]
         self._speed = self._speeds(sim.joints)
 
-    def __call__(self, sim) -> float:
+    def __call__(self, sim: "Simulation") -> float:
         """Take in what was done since the last call; returns the work so far, J."""
         table = sim.joints
         speed, effort = self._speeds(table), np.stack([table.motor_force, table.motor_torque], axis=1)[self.joints]
@@ -73,6 +77,9 @@ class MotorWork:
             self.works.append(self.work)
         self._speed = speed
         return self.work
+
+    def __repr__(self) -> str:
+        return words.call(self, joints=len(self.joints), time=words.rough(self.times[-1]), work=words.rough(self.work))
 
     @property
     def work(self) -> float:

@@ -9,10 +9,11 @@ so that the integral of the density is the mass, of the momentum density rho v t
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from gravel import checks
-from gravel.measures.snapshot import snapshot_of
+from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.stresses import contact_moments, kinetic_moments
 
 KERNELS = ("gaussian", "lucy")
@@ -20,7 +21,7 @@ CUT = 4.0  # standard deviations at which a Gaussian ends
 POINTS = 20000  # that are looked at together
 
 
-def grid(low, high, cells) -> np.ndarray:
+def grid(low: ArrayLike, high: ArrayLike, cells: ArrayLike) -> np.ndarray:
     """(nx, ny, nz, 3) m: the middles of ``cells`` (nx, ny, nz) boxes between the corners ``low`` and ``high``."""
     low, high = checks.array("low", low, (3,)), checks.array("high", high, (3,))
     cells = checks.array("cells", cells, (3,), above=0, dtype=np.int64)
@@ -30,13 +31,13 @@ def grid(low, high, cells) -> np.ndarray:
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
 
 
-def density_field(source, points, width: float, kernel: str = "gaussian") -> np.ndarray:
+def density_field(source: Source, points: ArrayLike, width: float, kernel: str = "gaussian") -> np.ndarray:
     """(...) kg/m3 at ``points`` (..., 3) m, such as those of ``grid``: rho = sum m phi."""
     snapshot = snapshot_of(source)
     return _smeared(snapshot, snapshot.masses[:, None], points, width, kernel)[..., 0]
 
 
-def velocity_field(source, points, width: float, kernel: str = "gaussian") -> np.ndarray:
+def velocity_field(source: Source, points: ArrayLike, width: float, kernel: str = "gaussian") -> np.ndarray:
     """(..., 3) m/s at ``points`` (..., 3) m: v = sum m v phi / rho; zero where no body is within reach."""
     snapshot = snapshot_of(source)
     values = np.column_stack([snapshot.masses, snapshot.masses[:, None] * snapshot.velocities])
@@ -45,7 +46,7 @@ def velocity_field(source, points, width: float, kernel: str = "gaussian") -> np
     return np.divide(sums[..., 1:], density, out=np.zeros_like(sums[..., 1:]), where=density > 0)
 
 
-def stress_field(source, points, width: float, kernel: str = "gaussian") -> np.ndarray:
+def stress_field(source: Source, points: ArrayLike, width: float, kernel: str = "gaussian") -> np.ndarray:
     """(..., 3, 3) Pa at ``points`` (..., 3) m, compression positive: what each body has of the stress (see ``stress``), smeared from its
     centre; v' is relative to the mean velocity of all bodies. Its integral is the mean stress times the volume. Smaller details
     than a body are not in it."""

@@ -1,16 +1,17 @@
 """The slope of a heap."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks
-from gravel.measures.snapshot import snapshot_of
+from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 
 LEAST = 12  # bodies of a heap
 
 
 @measured_in("rad")
-def angle_of_repose(source, centre=None, ring: float | None = None, span=(0.2, 0.8)) -> float:
+def angle_of_repose(source: Source, centre: ArrayLike | None = None, ring: float | None = None, span: ArrayLike = (0.2, 0.8)) -> float:
     """rad: the slope of a heap against the plane across gravity.
 
     About the upright axis through ``centre`` m (None: the centre of mass), the ground is cut into rings of width ``ring`` m (None: two

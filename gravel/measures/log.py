@@ -44,7 +44,10 @@ class Log:
         self._file: _Csv | _Hdf5 | None = None
         self._start, self._done = 0.0, 0
 
-    def __call__(self, sim) -> None:
+    def __repr__(self) -> str:
+        return f"Log({os.fspath(self.path)!r}, {', '.join(self.measures)})"
+
+    def __call__(self, sim: Any) -> None:
         """Write a row, if one is due."""
         if not self._due(sim.time):
             return

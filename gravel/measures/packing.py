@@ -5,8 +5,8 @@ from functools import lru_cache, partial
 import numpy as np
 
 from gravel.measures.ball_in_box import ball_in_box
-from gravel.measures.regions import need_bodies, region_of
-from gravel.measures.snapshot import snapshot_of
+from gravel.measures.regions import Where, need_bodies, region_of
+from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 from gravel.rotations import rotate
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, SPHERE
@@ -20,7 +20,7 @@ CUBE = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T  # corn
 
 
 @measured_in("1")
-def packing_fraction(source, region=None) -> float:
+def packing_fraction(source: Source, region: Where = None) -> float:
     """Volume of the bodies in a region over the region's volume. What overlaps counts twice.
 
     Exact (to rounding) for bodies that are in the region as a whole, and for spheres that a box cuts. Of other bodies at the edge

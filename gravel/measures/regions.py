@@ -1,10 +1,25 @@
 """Where to measure: everywhere, in a box ``(low, high)``, or in any object with ``contains(points)`` and ``volume`` (m3)."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks
+
+
+class Space(Protocol):
+    """Any object that knows what is inside it, such as ``gravel.BoxRegion``."""
+
+    @property
+    def volume(self) -> float:
+        """m3."""
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        """(n,) which of the points (n, 3) m are inside."""
+
+
+Where = Space | ArrayLike | None  # a region, the corners (low, high) of a box in m, or everywhere
 
 
 class Region(NamedTuple):
@@ -26,7 +41,7 @@ class Region(NamedTuple):
         return inside.astype(bool)
 
 
-def region_of(region, snapshot) -> Region:
+def region_of(region: Any, snapshot: Any) -> Region:
     """The region that a user means; None: all bodies, in the periodic cell, or in the box around them along its open axes."""
     if region is None:
         return Region(None, everywhere(snapshot), None)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,12 @@ from gravel.contacts import ContactTable
 from gravel.io.triangles import surface_of
 from gravel.shapes import COMPOUND
 from gravel.state import ANGULAR, LINEAR, SHAPE, STATUS, can_move
+
+if TYPE_CHECKING:
+    from gravel.io.result import Frame
+    from gravel.simulation import Simulation
+
+Source: TypeAlias = "Simulation | Frame | Snapshot"  # what is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +93,7 @@ class Snapshot:
         return points if self.cell is None else self.cell.wrap(points)
 
 
-def snapshot_of(source: Any) -> Snapshot:
+def snapshot_of(source: Source) -> Snapshot:
     """The snapshot of a ``Simulation`` or of a ``Frame`` of a result."""
     if isinstance(source, Snapshot):
         return source

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gravel.measures.regions import need_bodies, region_of
-from gravel.measures.snapshot import Snapshot, snapshot_of
+from gravel.measures.regions import Where, need_bodies, region_of
+from gravel.measures.snapshot import Snapshot, Source, snapshot_of
 from gravel.measures.units import measured_in
 
 
 @measured_in("Pa")
-def stress(source, region=None, kinetic: bool = True) -> np.ndarray:
+def stress(source: Source, region: Where = None, kinetic: bool = True) -> np.ndarray:
     """(3, 3) Pa, mean stress in a region, compression positive:
 
         sigma_ij = 1/V sum_p [ - sum_c f_i (x_c - x_p)_j + m v'_i v'_j ],    v' = v - mean velocity (by mass)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gravel import checks
-from gravel.measures.regions import need_bodies, region_of
-from gravel.measures.snapshot import snapshot_of
+from gravel.measures.regions import Where, need_bodies, region_of
+from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 
 CARRIES = 1e-6  # of the mean force: contacts with less are gaps that a solver has not closed to the last digit
@@ -14,7 +14,7 @@ STABLE = 4  # contacts that hold a body in space with friction: one more than di
 
 
 @measured_in("1")
-def coordination(source, region=None, rattlers: bool = True) -> float:
+def coordination(source: Source, region: Where = None, rattlers: bool = True) -> float:
     """Mean number of bodies that a body touches, z = sum_p z_p / N: partners with a contact that carries force, walls included, each
     once however many points they touch at. Over the bodies whose centres are in the region.
 
@@ -37,7 +37,7 @@ def coordination(source, region=None, rattlers: bool = True) -> float:
 
 
 @measured_in("1")
-def fabric(source, region=None) -> np.ndarray:
+def fabric(source: Source, region: Where = None) -> np.ndarray:
     """(3, 3) fabric tensor F = 1/N sum_c n n of the contact normals n of the N contacts that carry force, with points in the region.
     Its trace is 1; one third of the unit tensor where directions are spread evenly."""
     snapshot = snapshot_of(source)
@@ -56,20 +56,27 @@ class ForceDistribution(NamedTuple):
     mean: float  # N
 
 
-def force_distribution(source, bins: int | np.ndarray = 20, region=None) -> ForceDistribution:
+def force_distribution(source: Source, bins: int | np.ndarray = 20, region: Where = None) -> ForceDistribution:
     """Probability density of the normal force over its mean, f / <f>, of the contacts that push, with points in the region.
-    ``bins``: their number, up to the largest force, or their edges."""
+    ``bins``: their number, up to the largest force, or their edges (bins + 1,), in f / <f>; see ``ForceDistribution``."""
     snapshot = snapshot_of(source)
     bins = checks.count("bins", bins, minimum=1) if np.ndim(bins) == 0 else checks.array("bins", bins, (None,))
+    force = normal_forces(snapshot, region)
+    mean = float(force.mean())
+    count, edges = np.histogram(force / mean, bins, None if np.ndim(bins) else (0.0, float(force.max()) / mean))
+    return ForceDistribution(edges, count / (len(force) * np.diff(edges)), mean)
+
+
+def normal_forces(source: Source, region: Where = None) -> np.ndarray:
+    """(n,) N: the normal forces, mean over the last step, of the contacts that push, with points in the region."""
+    snapshot = snapshot_of(source)
     table = snapshot.contacts
     inside = region_of(region, snapshot).contains(snapshot.wrapped(table.point))
     force = np.einsum("ci,ci->c", table.normal, table.impulse)[inside] / snapshot.dt
     force = force[force > CARRIES * force.mean()] if len(force) else force
     if not len(force):
         raise ValueError(f"the region must hold contacts that push, but it holds none at t = {snapshot.time:g} s")
-    mean = float(force.mean())
-    count, edges = np.histogram(force / mean, bins, None if np.ndim(bins) else (0.0, float(force.max()) / mean))
-    return ForceDistribution(edges, count / (len(force) * np.diff(edges)), mean)
+    return force
 
 
 def carrying(table) -> np.ndarray:

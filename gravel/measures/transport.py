@@ -1,13 +1,17 @@
-"""What moves, and how far: mass through a surface, mean square displacement. Observers for runs; the latter also of a result."""
+"""What moves, and how far: mass through a surface and Beverloo's law for it, mean square displacement. Observers for runs; the latter
+also of a result."""
 
+import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gravel import checks
-from gravel.measures.snapshot import snapshot_of
+from gravel import checks, words
+from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
+
+OPENINGS = {"circle": 1.0, "square": 4 / math.pi}  # and their areas over that of the circle within
 
 
 @measured_in("kg")
@@ -19,7 +23,7 @@ class MassFlow:
     are added or removed count from when, or until, they were last seen. ``mass`` (kg) and ``count`` are the sums so far, ``times``
     and ``masses`` how they grew; ``rate`` is the mean, kg/s."""
 
-    def __init__(self, point, normal, radius: float | None = None):
+    def __init__(self, point: ArrayLike, normal: ArrayLike, radius: float | None = None):
         self.point, self.normal = checks.array("point", point, (3,)), checks.unit("normal", normal)
         self.radius = None if radius is None else checks.number("radius", radius, above=0.0)
         self.mass, self.count = 0.0, 0
@@ -27,7 +31,7 @@ class MassFlow:
         self.masses: list[float] = []
         self._seen: tuple | None = None
 
-    def __call__(self, source) -> float:
+    def __call__(self, source: Source) -> float:
         """Take in what has passed since the last call; returns the mass so far, kg."""
         snapshot = snapshot_of(source)
         if self._seen is not None:
@@ -46,11 +50,36 @@ class MassFlow:
         self.masses.append(self.mass)
         return self.mass
 
+    def __repr__(self) -> str:
+        return words.call(self, point=self.point, normal=self.normal, count=self.count, mass=words.rough(self.mass))
+
     @property
     def rate(self) -> float:
         """kg/s, mean between the first call and the last; 0 before there are two."""
         span = self.times[-1] - self.times[0] if len(self.times) > 1 else 0.0
         return self.mass / span if span > 0 else 0.0
+
+
+@measured_in("kg/s")
+def beverloo(
+    width: float,
+    diameter: float,
+    bulk_density: float,
+    gravity: float = 9.81,
+    coefficient: float = 0.58,
+    empty: float = 1.5,
+    opening: str = "circle",
+) -> float:
+    """kg/s that flow by their weight through an opening in a flat floor (Beverloo et al. 1961): C rho sqrt(g) (D - k d)^(5/2).
+
+    ``width`` m is D, of the circle, or of a square opening, whose flow is larger by the ratio of their areas, 4 / pi. ``diameter`` m is
+    d, of the grains; ``bulk_density`` kg/m3 is rho, that of the grains and the gaps between them; ``gravity`` m/s2 g; ``coefficient``
+    C (0.55 to 0.65) and ``empty`` k (1 to 2), the margin of the opening that stays empty, in diameters. 0 where nothing is left."""
+    area = OPENINGS[checks.choice("opening", opening, tuple(OPENINGS))]
+    density, gravity = checks.number("bulk_density", bulk_density, above=0.0), checks.number("gravity", gravity, minimum=0.0)
+    coefficient, empty = checks.number("coefficient", coefficient, above=0.0), checks.number("empty", empty, minimum=0.0)
+    free = checks.number("width", width, above=0.0) - empty * checks.number("diameter", diameter, above=0.0)
+    return coefficient * density * math.sqrt(gravity) * area * max(free, 0.0) ** 2.5
 
 
 @measured_in("m2")
@@ -61,7 +90,7 @@ class MeanSquareDisplacement:
     periodic, ways are added up from call to call, so that a body that has gone round counts as far away: call it often enough that
     none moves further than half the cell in between. ``times`` and ``values`` are how it grew."""
 
-    def __init__(self, source, bodies=None):
+    def __init__(self, source: Source, bodies: ArrayLike | None = None):
         snapshot = snapshot_of(source)
         ids = snapshot.ids if bodies is None else np.unique(checks.array("bodies", np.atleast_1d(bodies), (None,), dtype=np.int64))
         rows = snapshot.rows(ids)
@@ -72,7 +101,7 @@ class MeanSquareDisplacement:
         self.ids, self._last, self._way = ids, snapshot.positions[rows], np.zeros((len(ids), 3))
         self.times, self.values = [snapshot.time], [0.0]
 
-    def __call__(self, source) -> float:
+    def __call__(self, source: Source) -> float:
         """Take in where the bodies are; returns the mean square displacement, m2."""
         snapshot = snapshot_of(source)
         rows = snapshot.rows(self.ids)
@@ -88,8 +117,11 @@ class MeanSquareDisplacement:
         self.values.append(value)
         return value
 
+    def __repr__(self) -> str:
+        return words.call(self, bodies=len(self.ids), time=words.rough(self.times[-1]), value=words.rough(self.values[-1]))
 
-def mean_square_displacement(frames: Iterable[Any], bodies=None) -> tuple[np.ndarray, np.ndarray]:
+
+def mean_square_displacement(frames: Iterable[Source], bodies: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Times (frames,) s and mean square displacements (frames,) m2 since the first of the ``frames``: a ``Result``, or some of its
     frames. See ``MeanSquareDisplacement``."""
     observer: MeanSquareDisplacement | None = None

@@ -44,7 +44,8 @@ class Grid:
             if getattr(self, name) is not None:
                 checks.array(f"Grid {name}", getattr(self, name), (3,))
 
-    def cut(self, points, weights, processes):
+    def cut(self, points: np.ndarray, weights: np.ndarray, processes: int) -> Partition:
+        """The partition for bodies at ``points`` (n, 3) m that cost ``weights`` (n,) each."""
         if self.x * self.y * self.z != processes:
             raise ValueError(f"Grid({self.x}, {self.y}, {self.z}) is for {self.x * self.y * self.z} processes, but there are {processes}")
         low, high = _extent(points)
@@ -72,7 +73,8 @@ class Bisection:
             checks.number("Bisection balance", self.balance, above=0.0)
         checks.count("Bisection every", self.every, minimum=1)
 
-    def cut(self, points, weights, processes):
+    def cut(self, points: np.ndarray, weights: np.ndarray, processes: int) -> Partition:
+        """The partition for bodies at ``points`` (n, 3) m that cost ``weights`` (n,) each."""
         tree = _Tree()
         tree.halve_bodies(points, weights, 0, processes)
         return tree.partition()
@@ -91,7 +93,8 @@ class Hexagons:
             checks.number("Hexagons width", self.width, above=0.0)
         checks.choice("Hexagons axis", self.axis, ("x", "y", "z"))
 
-    def cut(self, points, weights, processes):
+    def cut(self, points: np.ndarray, weights: np.ndarray, processes: int) -> Partition:
+        """The partition for bodies at ``points`` (n, 3) m that cost ``weights`` (n,) each."""
         along = "xyz".index(self.axis)
         across = [k for k in range(3) if k != along]
         low, high = (ends[across] for ends in _extent(points))

@@ -25,7 +25,7 @@ def frames_by_vtk(path):
     for k in range(reader.GetNumberOfSteps()):
         reader.SetStep(k)
         reader.Update()
-        yield reader.GetTimeValue(), pyvista.wrap(reader.GetOutputDataObject(0))
+        yield reader.GetTimeValue(), pyvista.wrap(reader.GetOutputDataObject(0))["bodies"]
 
 
 def test_vtk_reads_what_was_simulated_while_bodies_come_and_go(tmp_path):
@@ -148,7 +148,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_leaves_what_was_written(tmp_path
     with pytest.raises(OSError, match="only 1.0 MB left"):
         simulation.run(until=0.1, save=tmp_path / "full.vtkhdf", every=0.01)
     with vtkhdf.open_result(tmp_path / "full.vtkhdf") as file:
-        assert file["VTKHDF/Steps"].attrs["NSteps"] == 4
+        assert file["VTKHDF/bodies/Steps"].attrs["NSteps"] == 4
     with pytest.raises(OSError, match="only 1.0 MB left"):
         simulation.run(until=0.2, save=tmp_path / "none.vtkhdf")
     with pytest.raises(OSError, match="only 1.0 MB left"):
@@ -213,7 +213,7 @@ def test_geometries_that_come_later_are_written_once_and_the_room_for_them_is_as
     asked = []
     monkeypatch.setattr("gravel.io.vtkhdf.check_room", lambda path, needed: asked.append(needed))
     simulation = falling()
-    with ResultWriter(tmp_path / "r.vtkhdf", simulation) as writer:
+    with ResultWriter(tmp_path / "r.vtkhdf", simulation, surfaces=False) as writer:
         writer.write_frame()
         heights = gv.HeightField(np.zeros((400, 400)), 0.1)
         simulation.add_bodies(heights, [[0, 0, -1]], fixed=True)
@@ -231,7 +231,7 @@ def test_results_of_another_version_are_refused(tmp_path):
         writer.write_frame()
     with h5py.File(tmp_path / "r.vtkhdf", "r+") as file:
         del file["gravel"].attrs["version"]
-    with pytest.raises(ValueError, match="result version 1, this gravel reads version 5"):
+    with pytest.raises(ValueError, match="result version 1, this gravel reads version 6"):
         read_frame(tmp_path / "r.vtkhdf")
 
 

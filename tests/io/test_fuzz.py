@@ -20,7 +20,7 @@ import scipy.sparse
 import trimesh
 
 import gravel as gv
-from gravel.io import vtkhdf
+from gravel.io import about, vtkhdf
 
 SEEDS = 60
 PATIENCE = 30  # s, for all damages of a format
@@ -145,14 +145,17 @@ def write_result(path):
     scene.add_body(gv.ConvexHull(np.vstack([np.zeros(3), np.eye(3)])), (1, 1, 1))
     with vtkhdf.ResultWriter(path, gv.Simulation(scene, 1e-3)) as writer:
         writer.write_frame()
-        writer.observe(types.SimpleNamespace(**dict.fromkeys(vtkhdf.REPORT_FIELDS, 0.5)))
+        writer.observe(types.SimpleNamespace(**dict.fromkeys(vtkhdf.REPORT_FIELDS, 0.5), seconds={"solve": 0.1}))
         writer.write_frame()
     with h5py.File(path, "r+") as file:
         joints = file["gravel/joints"]
-        joints.attrs["names"] = ["Revolute between the world and body 1"]
+        joints.attrs["names"] = ["joint 0 (Revolute between the world and body 1)"]
         for name in vtkhdf.JOINT_FIELDS:
             joints[name].resize((2, 1, *joints[name].shape[2:]))
             joints[name][...] = np.nan if name == "slide" else 0.25
+        for name in about.ANCHORS:
+            joints[name].resize(1, axis=0)
+            joints[name][...] = 1
 
 
 def write_fclib(path):
@@ -235,9 +238,15 @@ def read_result(path):
     for frame in frames:
         frame.pop("cell")  # no array, and None without periodic space
     joints, reports = vtkhdf.read_joints(path), vtkhdf.read_reports(path)
+    with gv.open_result(path) as result:
+        materials, seconds = [[*material.values()] for material in result.materials], result.stage_seconds
+        assert isinstance(result.about, dict)
+    anchors = [frame.pop("joints") for frame in frames]
+    assert all(isinstance(kind, str) for joint in anchors for kind in joint.pop("kind"))
     surfaces = [array for frame in frames for surface in frame.pop("geometries").values() for array in surface.values()]
     assert all(isinstance(name, str) for name in joints.pop("names"))
     numbers = [np.nan_to_num(values, posinf=np.inf, neginf=-np.inf) for values in joints.values()]  # NaN is what a joint does not have
+    numbers += [*seconds.values(), *materials, *(values for joint in anchors for values in joint.values())]
     return [*surfaces, *numbers, *reports.values(), *(values for frame in frames for values in frame.values())]
 
 
@@ -353,10 +362,10 @@ def test_indices_of_matrices_that_lead_outside_of_arrays_are_refused(tmp_path):
 @pytest.mark.parametrize(
     "place, value, words",
     [
-        ("VTKHDF/Points", np.nan, "Points holds what is not finite"),
-        ("VTKHDF/PointData/shape", 77, "a number that there is not"),
-        ("VTKHDF/PointData/geometry", 7, "geometries/7|object '7'"),
-        ("VTKHDF/NumberOfPoints", 10**6, "rows"),
+        ("VTKHDF/bodies/Points", np.nan, "Points holds what is not finite"),
+        ("VTKHDF/bodies/PointData/shape", 77, "a number that there is not"),
+        ("VTKHDF/bodies/PointData/geometry", 7, "geometries/7|object '7'"),
+        ("VTKHDF/bodies/NumberOfPoints", 10**6, "rows"),
         ("gravel/plane_count", -1, "rows"),
         ("gravel/geometries/0/triangles", 99, "triangles go beyond their vertices"),
         ("gravel/joints/force", np.inf, "force of the joints"),

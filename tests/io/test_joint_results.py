@@ -41,20 +41,16 @@ def test_joints_that_come_later_are_nan_before(tmp_path):
 
 
 def test_plot_of_joints(tmp_path):
-    from gravel.view.plot import plot_joints
-
     simulation, _, _ = swinging()
     simulation.run(0.02, save=tmp_path / "c.vtkhdf")
-    assert plot_joints(tmp_path / "c.vtkhdf", tmp_path / "c.png").stat().st_size > 10_000
+    assert gv.plot(tmp_path / "c.vtkhdf", "joints", tmp_path / "c.png").stat().st_size > 10_000
 
 
 def test_a_file_without_joints_is_told(tmp_path):
-    from gravel.view.plot import plot_joints
-
     scene = gv.Scene()
     scene.add_body(gv.Sphere(0.1), (0, 0, 1))
     gv.Simulation(scene, 1e-3).run(0.005, save=tmp_path / "d.vtkhdf")
     with h5py.File(tmp_path / "d.vtkhdf") as file:
         assert file["gravel/joints/angle"].shape == (0, 0)
     with pytest.raises(ValueError, match="no joints"):
-        plot_joints(tmp_path / "d.vtkhdf", tmp_path / "d.png")
+        gv.plot(tmp_path / "d.vtkhdf", "joints", tmp_path / "d.png")

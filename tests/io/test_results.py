@@ -98,7 +98,7 @@ def test_vtk_still_reads_a_file_with_contacts(saved):
     assert reader.GetNumberOfSteps() == len(said)
     reader.SetStep(len(said) - 1)
     reader.Update()
-    cloud = pyvista.wrap(reader.GetOutputDataObject(0))
+    cloud = pyvista.wrap(reader.GetOutputDataObject(0))["bodies"]
     state = said[-1][2]
     assert np.allclose(cloud.points, state["positions"], atol=1e-6)
     assert np.allclose(cloud["mass"], np.where(state["movable"], state["masses"], 0.0))
@@ -152,15 +152,15 @@ def replace(file, name, values):
 
 
 DAMAGES = {
-    "frames": lambda file: file["VTKHDF/Steps"].attrs.__setitem__("NSteps", 50),
-    "negative": lambda file: file["VTKHDF/Steps"].attrs.__setitem__("NSteps", -2),
+    "frames": lambda file: file["VTKHDF/bodies/Steps"].attrs.__setitem__("NSteps", 50),
+    "negative": lambda file: file["VTKHDF/bodies/Steps"].attrs.__setitem__("NSteps", -2),
     "count": lambda file: replace(file, "gravel/contact_table/count", np.array([9, 9, 9])),
     "huge count": lambda file: file["gravel/contact_table/count"].__setitem__(1, 2**40),
     "no body": lambda file: file.__delitem__("gravel/contact_table/body_b"),
     "words": lambda file: replace(file, "gravel/contact_table/impulse", "none"),
     "nan": lambda file: file["gravel/contact_table/impulse"].__setitem__(0, np.nan),
     "gravity": lambda file: replace(file, "gravel/gravity", np.ones((1, 3))),
-    "mass": lambda file: file.__delitem__("VTKHDF/PointData/mass"),
+    "mass": lambda file: file.__delitem__("VTKHDF/bodies/PointData/mass"),
     "dt": lambda file: file["gravel"].attrs.__setitem__("dt", "often"),
     "link": lambda file: (
         file.__delitem__("gravel/contact_table/gap"),

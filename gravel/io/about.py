@@ -1,0 +1,156 @@
+"""What a result tells of its run beside the frames: how it was made, its materials, what each stage of its steps took, where joints sit.
+
+All of it stands in the group ``gravel``: the attribute ``about`` (JSON), ``materials`` (a row for each, its columns named in the attribute
+``columns``), ``stage_seconds`` (a row for each step, a column for each stage, likewise), and in ``joints`` the anchors, a row a joint.
+"""
+
+import datetime
+import functools
+import json
+import pathlib
+import platform
+from dataclasses import fields
+
+import numpy as np
+
+from gravel.io.present import joint_anchors, joint_kind
+from gravel.io.sound import all_rows, need, rows_of, stored
+from gravel.materials import Material
+
+ABOUT, MATERIALS, STAGES = "about", "materials", "stage_seconds"
+ANCHORS = {"body_a": ((), "i8"), "body_b": ((), "i8"), "point_a": ((3,), "f8"), "point_b": ((3,), "f8"), "axis": ((3,), "f8")}
+PROPERTIES = tuple(field.name for field in fields(Material))
+
+
+# --- how it was made
+@functools.cache
+def processor() -> str:
+    """The name of the CPU."""
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def about_run(simulation, bodies, before=None):
+    """A dict of how a simulation is made, as it is now. ``bodies``: how many can move, on all processes, for scenes that do not tell.
+    ``before``: what an earlier part of the run told, which stays; then what has changed since, and when the run went on, is the last item
+    of ``continued``."""
+    from gravel import __version__
+
+    now = {
+        "version": __version__,
+        **{"scene": None, "bodies": int(bodies), "seed": None},
+        **simulation.origin,
+        "dt": simulation.dt,
+        "until": simulation.until,
+        "solver": simulation.solver.describe(),
+        "tolerance": simulation.tolerance,
+        **{name: getattr(simulation, name) for name in ("friction", "precision", "device", "threads")},
+        "processes": simulation.team.size,
+        "processor": processor(),
+        "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    }
+    if before is None:
+        return {**now, "continued": []}
+    earlier = {**before, **{name: value for leg in before["continued"] for name, value in leg.items()}}
+    kept = ("started", *(() if simulation.origin else ("scene", "bodies", "seed")))
+    changed = {name: value for name, value in now.items() if name not in kept and earlier.get(name) != value}
+    return {**before, "continued": [*before["continued"], {"time": simulation.time, "started": now["started"], **changed}]}
+
+
+def about_in(file):
+    """What an open result tells of its run, as a dict."""
+    about = json.loads(file["gravel"].attrs[ABOUT])
+    need(isinstance(about, dict) and isinstance(about.get("continued"), list), "it does not tell how it was made")
+    need(all(isinstance(leg, dict) for leg in about["continued"]), "it does not tell how it went on")
+    return about
+
+
+def write_about(own, about):
+    own.attrs[ABOUT] = json.dumps(about)
+
+
+# --- materials
+def write_materials(own, simulation):
+    """The materials by the numbers that bodies have, if there are others than the file has."""
+    values = [getattr(kind, name) for kind in simulation.materials.kinds for name in PROPERTIES]
+    rows = np.array(values, float).reshape(-1, len(PROPERTIES))
+    if MATERIALS not in own:
+        own.create_dataset(MATERIALS, rows.shape, "f8", maxshape=(None, len(PROPERTIES)), chunks=(64, len(PROPERTIES)))
+        own[MATERIALS].attrs["columns"] = PROPERTIES
+    elif own[MATERIALS].shape == rows.shape:
+        return
+    own[MATERIALS].resize(len(rows), axis=0)
+    own[MATERIALS][:] = rows
+
+
+def materials_in(file):
+    """A dict for each material of an open result: density and so on, in the units of ``Material``."""
+    data = stored(file["gravel"], MATERIALS)
+    names = list(data.attrs["columns"])
+    return [dict(zip(names, row)) for row in all_rows(file["gravel"], MATERIALS, (len(names),), "f8").tolist()]
+
+
+# --- seconds of stages
+class StageSeconds:
+    """Gathers the seconds that stages of steps take, and writes them now and then."""
+
+    def __init__(self, own):
+        if STAGES not in own:
+            own.create_dataset(STAGES, (0, 0), "f4", maxshape=(None, None), chunks=(1024, 16))
+            own[STAGES].attrs["columns"] = []
+        self.data, self.names, self.steps = own[STAGES], list(own[STAGES].attrs["columns"]), []
+
+    def observe(self, seconds):
+        self.steps.append(seconds)
+
+    def flush(self):
+        """Append the steps since the last time; a stage that is new gets a column, which is 0 before."""
+        new = [name for name in dict.fromkeys(name for seconds in self.steps for name in seconds) if name not in self.names]
+        if new:
+            self.names += new
+            self.data.attrs["columns"] = self.names
+            self.data.resize(len(self.names), axis=1)
+        before = len(self.data)
+        self.data.resize(before + len(self.steps), axis=0)
+        if self.steps:
+            self.data[before:] = [[seconds.get(name, 0.0) for name in self.names] for seconds in self.steps]
+        self.steps.clear()
+
+
+def stage_seconds_in(part):
+    """Stage -> (steps,) s, of an open result of one process."""
+    names = list(stored(part["gravel"], STAGES).attrs["columns"])
+    rows = all_rows(part["gravel"], STAGES, (len(names),), "f4").astype(np.float64)
+    return dict(zip(names, rows.T))
+
+
+# --- where joints sit
+def lay_out_anchors(group):
+    for name, (shape, dtype) in ANCHORS.items():
+        group.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(256, *shape))
+
+
+def write_anchors(group, mechanism):
+    """The anchors of all joints, if there are others than the file has."""
+    if list(group.attrs.get("names", [])) == mechanism.names:
+        return
+    group.attrs["names"] = mechanism.names
+    anchors = joint_anchors(mechanism)
+    for name in ANCHORS:
+        group[name].resize(len(mechanism), axis=0)
+        group[name][:] = anchors[name]
+
+
+def anchors_in(group, frame):
+    """Where the joints of a frame sit (``gravel.io.present.joint_anchors``); those that came later are left out."""
+    broken, names = stored(group, "broken"), list(group.attrs.get("names", []))
+    need(broken.ndim == 2 and broken.shape[1] == len(names) and broken.dtype.kind == "f", "its joints are not counted")
+    row = broken[frame] if frame < len(broken) else np.full(len(names), np.nan)
+    there = np.flatnonzero(~np.isnan(row))
+    columns = {name: rows_of(group, name, slice(0, len(names)), *of)[there] for name, of in ANCHORS.items()}
+    return {"kind": [joint_kind(names[k]) for k in there], **columns, "broken": row[there] > 0}
