@@ -1,0 +1,112 @@
+"""What a scene file holds, in lines for people, and what looks wrong though it can be built: overlaps, and steps that are too long."""
+
+import math
+
+import numpy as np
+
+from gravel.detection import detect_scene
+from gravel.motion import Oscillation
+from gravel.shapes.described import KIND_NAMES
+from gravel.shapes.geometry import NONE
+from gravel.state import IMMOVABLE, LINEAR, SHAPE, STATUS, can_move
+
+OVERLAP = 0.01  # of the smaller body's radius: what is worth a warning
+LONGEST_WAY = 0.5  # of a body's half thickness that it may move in a step
+SWING = 0.05  # of a period that a step may last
+
+
+def summary(setup) -> list[str]:
+    """Lines about a ``FileSetup``."""
+    scene = setup.scene
+    status, kind = scene.bodies.tag[:, STATUS], scene.bodies.tag[:, SHAPE]
+    counts = np.bincount(kind, minlength=len(KIND_NAMES))
+    shapes = ", ".join(f"{n} {name}{'s' * (n > 1)}".replace("boxs", "boxes") for name, n in zip(KIND_NAMES, counts.tolist()) if n)
+    driven = len(scene.motions)
+    fixed = int(np.count_nonzero(status == IMMOVABLE)) - driven
+    lines = [f"{len(scene)} bodies: {int(can_move(status).sum())} free, {fixed} fixed, {driven} with a motion ({shapes or 'none yet'})"]
+    lines.append(", ".join(_counted(*one) for one in ((len(scene.materials), "material"), (len(scene.mechanism), "joint"))))
+    if setup.pours:
+        lines.append("poured while it runs: " + "; ".join(_pour_words(make()) for make in setup.pours))
+    mass = float((1.0 / scene.bodies.inverse_mass[can_move(status), 0]).sum())
+    steps = math.ceil(setup.time / setup.dt - 1e-6)
+    lines.append(f"{mass:.4g} kg that can move; {setup.time:g} s in {steps} steps of {setup.dt:g} s")
+    return lines
+
+
+def _counted(n, what):
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _pour_words(pourer):
+    rate = f"{pourer.rate:g} {'kg' if pourer.by_mass else 'bodies'} a second"
+    until = "" if pourer.until is None else f" until {pourer.until:g} s"
+    return f"{rate} from {pourer.start:g} s{until}"
+
+
+def warnings_of(setup) -> list[str]:
+    """What looks wrong, a sentence each."""
+    return [words for words in (overlap_warning(setup), step_warning(setup), swing_warning(setup)) if words]
+
+
+def overlap_warning(setup) -> str:
+    scene = setup.scene
+    if not len(scene):
+        return ""
+    table = detect_scene(scene, broad_phase="auto").contacts()
+    apart = {frozenset(pair[:2]) for pair in scene.mechanism.apart}
+    size = np.minimum(scene.bodies.extent[table.body_a, 3], scene.bodies.extent[table.body_b, 3])
+    rows = [k for k in np.flatnonzero(table.gap < -OVERLAP * size) if frozenset((int(table.body_a[k]), int(table.body_b[k]))) not in apart]
+    if not rows:
+        return ""
+    worst = rows[int(np.argmin(table.gap[rows]))]
+    pairs = len({(int(table.body_a[k]), int(table.body_b[k])) for k in rows})
+    one, other = (name_of(setup, int(bodies[worst])) for bodies in (table.body_a, table.body_b))
+    return f"{pairs} pair{'s' * (pairs > 1)} of bodies overlap at the start, {one} and {other} by {-table.gap[worst]:.3g} m"
+
+
+def name_of(setup, body: int) -> str:
+    """What the file calls a body."""
+    for name, ids in setup.names.items():
+        place = np.flatnonzero(np.asarray(ids) == body)
+        if len(place):
+            return repr(name) if len(ids) == 1 else repr(f"{name}[{place[0]}]")
+    return f"body {body}"
+
+
+def half_thickness(scene) -> np.ndarray:
+    """(N,) m: half of what each body measures where it is thinnest."""
+    extent, geometry = scene.bodies.extent, scene.bodies.geometry
+    half = np.where(extent[:, :3] > 0.0, extent[:, :3], np.inf).min(axis=1)
+    shaped = geometry != NONE
+    if shaped.any():
+        half[shaped] = extent[shaped, 0] * np.array([g.half.min() for g in scene.geometries])[geometry[shaped]]
+    return half
+
+
+def step_warning(setup) -> str:
+    """Bodies that move far in a step, by their own speed or by that of a fall through the scene."""
+    scene, move = setup.scene, can_move(setup.scene.bodies.tag[:, STATUS])
+    if not move.any():
+        return ""
+    half = half_thickness(scene)[move]
+    speed = np.linalg.norm(scene.bodies.velocity[move, LINEAR], axis=1)
+    ids = np.flatnonzero(move)
+    height = np.ptp(scene.bodies.position[move] @ scene.gravity)  # m2/s2: what the highest may fall through
+    fall = math.sqrt(2 * height)
+    way = setup.dt * np.maximum(speed, fall)
+    worst = int(np.argmax(way / half))
+    if way[worst] <= LONGEST_WAY * half[worst]:
+        return ""
+    why = "its speed" if speed[worst] >= fall else f"a fall through the scene ({fall:.2g} m/s)"
+    return (
+        f"{name_of(setup, int(ids[worst]))} may move {way[worst]:.2g} m in a step by {why}, half of its thickness is {half[worst]:.2g} m: "
+        f"dt below {LONGEST_WAY * setup.dt * half[worst] / way[worst]:.1g} s is safer"
+    )
+
+
+def swing_warning(setup) -> str:
+    swings = [(motion.frequency, body) for body, motion in setup.scene.motions.items() if isinstance(motion, Oscillation)]
+    fastest, body = max(swings, default=(0.0, -1))
+    if fastest * setup.dt <= SWING:
+        return ""
+    return f"{name_of(setup, body)} swings {fastest:g} times a second: dt below {SWING / fastest:.1g} s follows it"
