@@ -8,4 +8,4 @@ def need(module):
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise RuntimeError(f'pictures need {module.split(".")[0]}, which is not installed: pip install "gravel[view]"') from None
+        raise RuntimeError(f'this needs {module.split(".")[0]}, which is not installed: pip install "gravel[view]"') from None

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.io.triangles import ROUND, SIDES, template
+from gravel.io.triangles import ROUND, SIDES, placed, template
 from gravel.shapes import BOX, COMPOUND, HULL, SPHERE
 from gravel.view import need
 
 TRIANGLES = 4_000_000  # in a picture, about: above, round shapes get fewer sides and geometries fewer triangles
+SMOOTHEST = (96, 48)  # sides of round bodies that fill a picture
 COARSEST = 40  # triangles of a geometry that is simplified; where not even these fit in, bodies are drawn as points
 COARSE = 600  # triangles: a mesh with fewer is drawn with flat faces and its edges
 SHARP, SMOOTH = 1.0, 35.0  # degrees: edges of flat faces are drawn above the one; fine meshes are smooth below the other
@@ -36,12 +37,13 @@ class Merged(NamedTuple):
     normals: np.ndarray  # (V, 3)
 
 
-def groups_of(data, bodies):
-    """The groups of some bodies (rows of the frame)."""
+def groups_of(data, bodies, finest=SIDES[0]):
+    """The groups of some bodies (rows of the frame); round ones get at most ``finest`` sides."""
     kinds, numbers = data["shape"][bodies], data["geometry"][bodies]
     groups = []
     round_ones = np.isin(kinds, ROUND).sum()
-    sides = next((n for n in SIDES if round_ones * len(template(SPHERE, n).triangles) <= TRIANGLES), SIDES[-1])
+    choices = [n for n in (*SMOOTHEST, *SIDES) if n <= finest]
+    sides = next((n for n in choices if round_ones * len(template(SPHERE, n).triangles) <= TRIANGLES), SIDES[-1])
     for kind in np.unique(kinds[numbers < 0]).tolist():
         weights, triangles = template(kind, sides)
         edges = sharp_edges(weights @ np.ones(3), triangles) if kind == BOX else np.zeros((0, 2), int)
@@ -73,9 +75,7 @@ def _geometry_group(bodies, kind, surface, room):
 
 def place(group, data):
     """The vertices (n, v, 3) of all bodies of a group in the world frame."""
-    local = np.einsum("vij,nj->nvi", group.weights.astype("f4"), data["extent"][group.bodies], optimize=True)
-    turns = matrices(data["quaternion"][group.bodies]).astype("f4")
-    return local @ turns.transpose(0, 2, 1) + data["position"][group.bodies, None, :].astype("f4")
+    return placed(group.weights, data["extent"][group.bodies], data["quaternion"][group.bodies], data["position"][group.bodies])
 
 
 def merge(groups, data):
@@ -92,17 +92,6 @@ def merge(groups, data):
         count += n * v
     points, triangles = np.concatenate(points), np.concatenate(triangles)
     return Merged(points, triangles, np.concatenate(edges), np.concatenate(body), vertex_normals(points, triangles))
-
-
-def matrices(quaternions):
-    """Rotation matrices (n, 3, 3)."""
-    w, x, y, z = np.asarray(quaternions, float).T
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.moveaxis(np.array(rows), -1, 0)
 
 
 def _area_vectors(points, triangles):

@@ -1,0 +1,93 @@
+"""The kinds of plot by name: what each is drawn of, its panels, and the options it takes.
+
+``of`` is what the panels of a kind are drawn from: a "run" (an open ``Result``), a "moment" (one of its frames, or a ``Simulation``), a
+"problem" (a ``Simulation`` whose next step is to be solved), or a "log" (a CSV file). Panels are functions of that and of axes; or there
+is one function ``panels_of`` of that, which gives functions of axes.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from gravel.view.plots import columns, convergence, frames, joints, moments, steps
+
+PROFILE = ("frame", "axis", "bins", "region")
+
+
+class Kind(NamedTuple):
+    words: str
+    of: str
+    panels: tuple = ()
+    panels_of: Callable | None = None
+    options: tuple[str, ...] = ()
+
+    def drawings(self, given, options):
+        """Functions of axes, one for each panel."""
+        if self.panels_of is not None:
+            return self.panels_of(given, **options)
+        return tuple(partial(_draw, panel, given, options) for panel in self.panels)
+
+
+def _draw(panel, given, options, axes):
+    panel(given, axes, **options)
+
+
+KINDS = {
+    "overview": Kind(
+        "over the steps: kinetic energy, contacts, residual, penetration (the default)",
+        "run",
+        (steps.kinetic_energy, steps.contacts, steps.residual, steps.penetration),
+    ),
+    "energy": Kind("over the frames: kinetic, potential and total energy", "run", (frames.energy,)),
+    "contacts": Kind("over the steps: how many contacts there are", "run", (steps.contacts,)),
+    "residual": Kind("over the steps: what the solver leaves, largest and mean", "run", (steps.residual,)),
+    "iterations": Kind("over the steps: iterations of the solver", "run", (steps.iterations,)),
+    "penetration": Kind("over the steps: the deepest penetration", "run", (steps.penetration,)),
+    "stages": Kind("wall clock of the stages of a step, and over the run", "run", (steps.stage_bars, steps.stage_areas)),
+    "joints": Kind("over the frames: positions, reactions, motors' efforts, errors of joints", "run", panels_of=joints.joint_panels),
+    "flow": Kind(
+        "over the frames: mass that falls through --outlet, its rate, and Beverloo's law if --width is given",
+        "run",
+        panels_of=frames.flow_panels,
+        options=("outlet", "width", "opening", "density", "diameter", "coefficient", "empty"),
+    ),
+    "forces": Kind(
+        "of a frame: distribution of normal forces, with its exponential tail",
+        "moment",
+        (moments.forces,),
+        options=("frame", "bins", "region"),
+    ),
+    "profile": Kind(
+        "of a frame: packing fraction and coordination number over height",
+        "moment",
+        (moments.packing, moments.coordination_if_saved),
+        options=PROFILE,
+    ),
+    "velocity": Kind(
+        "of a frame: mean velocity over height, or along --axis", "moment", (moments.velocity,), options=(*PROFILE, "component")
+    ),
+    "sizes": Kind(
+        "of a frame: distribution of sizes, by number and by mass",
+        "moment",
+        (moments.size_numbers, moments.size_shares),
+        options=("frame", "bins"),
+    ),
+    "solvers": Kind(
+        "of a checkpoint or a scene's name: residual over the iterations of all solvers",
+        "problem",
+        (convergence.residual_over_iterations,),
+        options=("solvers", "iterations", "warm_start"),
+    ),
+    **{
+        name: Kind(f"over the frames: {words}", "run", panels_of=partial(frames.measure_panels, name=name))
+        for name, words in (
+            ("stress", "mean stress"),
+            ("coordination", "mean coordination number"),
+            ("fabric", "fabric tensor"),
+            ("fraction", "packing fraction"),
+            ("kinetic-energy", "kinetic energy by translation and rotation"),
+            ("potential-energy", "potential energy"),
+        )
+    },
+    "log": Kind("of a CSV file: a log of measures, or the curve that a scene left", "log", panels_of=columns.log_panels),
+}

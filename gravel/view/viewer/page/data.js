@@ -1,0 +1,102 @@
+// What the server sends, as typed arrays: see gravel/view/viewer/wire.py for the form of a message.
+
+const TYPES = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u1: Uint8Array };
+const KEPT_BYTES = 256e6; // frames that are kept, so that playing again asks for nothing
+const STEADY = ["material", "radius"]; // colours that do not change while the same bodies are there
+
+const token = new URLSearchParams(location.search).get("token");
+export const address = (path) => path + (token ? (path.includes("?") ? "&" : "?") + "token=" + encodeURIComponent(token) : "");
+
+export async function ask(path) {
+  const response = await fetch(address(path));
+  if (!response.ok) throw new Error(await response.text());
+  return response;
+}
+
+export async function askMessage(path) {
+  return unpacked(await (await ask(path)).arrayBuffer());
+}
+
+function unpacked(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const message = { ...head, arrays: undefined, bytes: buffer.byteLength };
+  for (const [name, [type, shape, offset]] of Object.entries(head.arrays)) {
+    const count = shape.reduce((a, b) => a * b, 1);
+    message[name] = new TYPES[type](buffer, 4 + length + offset, count);
+  }
+  return message;
+}
+
+// Frames by number, each asked for once, with what they are coloured by; those that were used least are dropped when there are too many.
+// A layout is kept as long as a frame has it.
+export class Frames {
+  constructor() {
+    this.layouts = new Map(); // key -> layout, with the values that do not change while the same bodies are there
+    this.kept = new Map(); // number -> { promise, values, bytes, layout }
+    this.bytes = 0;
+    this.lastLayout = "";
+  }
+
+  frame(number, fresh = false) {
+    if (fresh) this.forget();
+    const known = this.kept.get(number);
+    if (known) {
+      this.kept.delete(number); // the last in the map is the one that was used last
+      this.kept.set(number, known);
+      return known.promise;
+    }
+    const made = { values: new Map(), bytes: 0, layout: null };
+    made.promise = this.load(number, made);
+    this.kept.set(number, made);
+    made.promise.catch(() => this.kept.get(number) === made && this.kept.delete(number));
+    return made.promise;
+  }
+
+  async load(number, made) {
+    const frame = await askMessage(`frame/${number}?layout=${this.layouts.has(this.lastLayout) ? this.lastLayout : ""}`);
+    if (frame.id) this.layouts.set(frame.layout, this.layoutOf(frame));
+    frame.bodies = this.layouts.get(frame.layout);
+    this.lastLayout = made.layout = frame.layout;
+    this.count(made, frame.bytes);
+    this.makeRoom();
+    return frame;
+  }
+
+  layoutOf(frame) {
+    const layout = { bounds: frame.bounds, key: frame.layout, values: new Map() };
+    for (const name of ["id", "kind", "radius", "movable", "solid", "size", "geometry", "translucent"]) layout[name] = frame[name].slice();
+    return layout;
+  }
+
+  colouring(frame, colour) {
+    const made = this.kept.get(frame.number) || { values: new Map() };
+    const values = STEADY.includes(colour) ? frame.bodies.values : made.values;
+    if (!values.has(colour)) {
+      const promise = askMessage(`values/${frame.number}/${colour}`);
+      values.set(colour, promise);
+      promise.then((found) => values === made.values && this.count(made, found.bytes)).catch(() => values.delete(colour));
+    }
+    return values.get(colour);
+  }
+
+  count(made, bytes) {
+    made.bytes += bytes;
+    this.bytes += bytes;
+  }
+
+  makeRoom() {
+    for (const [number, made] of this.kept) {
+      if (this.bytes < KEPT_BYTES || this.kept.size < 8) break;
+      this.kept.delete(number);
+      this.bytes -= made.bytes;
+    }
+    const named = new Set([...this.kept.values()].map((made) => made.layout).concat(this.lastLayout));
+    for (const key of [...this.layouts.keys()]) if (!named.has(key)) this.layouts.delete(key);
+  }
+
+  forget() {
+    this.kept.clear();
+    this.bytes = 0;
+  }
+}

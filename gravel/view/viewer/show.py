@@ -1,0 +1,78 @@
+"""The viewer, from Python: ``gv.view(result)`` and ``sim.view()`` open a page in the browser, or show it inline in a notebook."""
+
+import html
+import os
+import webbrowser
+
+from gravel.view.viewer.server import Server
+from gravel.view.viewer.sources import Live, Recorded
+
+HEIGHT = 600  # px, in a notebook
+
+
+class View:
+    """A page that shows a result or a simulation; ``url`` is where it is, ``close()`` ends it. In a notebook it shows itself."""
+
+    def __init__(self, source: Live | Recorded, host: str = "127.0.0.1", port: int = 0):
+        self.source = source
+        self.when_closed = lambda: None
+        try:
+            self.server = Server(source, host, port)
+        except BaseException:
+            source.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return self.server.url
+
+    def open(self) -> bool:
+        """Open the page in a browser; False where there is none."""
+        return webbrowser.open(self.url)
+
+    def close(self) -> None:
+        """Stop serving the page."""
+        self.server.close()
+        self.when_closed()
+        self.when_closed = lambda: None
+
+    def __repr__(self) -> str:
+        return f"View({self.url!r})"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe src="{html.escape(self.url, quote=True)}" width="100%" height="{HEIGHT}" style="border: 1px solid #ccc"></iframe>'
+
+    def __enter__(self) -> "View":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+def view(result: str | os.PathLike, browser: bool | None = None, host: str = "127.0.0.1", port: int = 0) -> View:
+    """Show a result file in a page. ``browser``: whether to open one (None: not in a notebook, where the page is shown inline). ``host``:
+    who can reach it, by default this machine alone; ``port`` 0: any that is free."""
+    return opened(View(Recorded(result), host, port), browser)
+
+
+def view_of(simulation, browser=None, host="127.0.0.1", port=0, title="simulation", result=None):
+    """Show a simulation in a page, which follows it as it steps, and may pause it."""
+    return opened(View(Live(simulation, title, result), host, port), browser)
+
+
+def opened(made, browser):
+    if browser is None:
+        browser = not in_notebook()
+    if browser and not made.open():
+        print(f"no browser was found: open {made.url} in one")
+    return made
+
+
+def in_notebook():
+    """Whether this is a notebook, which shows pages itself."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    return type(get_ipython()).__name__ == "ZMQInteractiveShell"

@@ -1,0 +1,193 @@
+"""Where the viewer's frames come from: a result file (``Recorded``) or a simulation that goes on (``Live``). Both answer the same calls:
+
+- ``about()``: what the page should know first
+- ``frame(number)``: the arrays of a frame, as ``gravel.io.present`` gives them
+- ``contacts(number)``: (the contacts of its step, the step's length in s), or None where they are not known
+- ``surface(number)``: a geometry's vertices and triangles, and its kind
+"""
+
+import os
+import pathlib
+import threading
+import time
+from collections import OrderedDict
+from typing import NamedTuple
+
+from gravel.errors import SimulationError
+from gravel.io.contact_results import GROUP
+from gravel.io.frames import frame_in
+from gravel.io.present import frame_of
+from gravel.io.result import open_result
+from gravel.io.triangles import kind_of, surface_of
+from gravel.view.colouring import COLOURS
+
+FRAMES_KEPT = 6
+FRAMES_A_SECOND = 30  # of a simulation that goes on, at most
+
+
+class Recorded:
+    """The frames of a result file."""
+
+    live = False
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        self.result = open_result(path)
+        if not len(self.result):
+            self.result.close()
+            raise ValueError(f"{self.path} holds no frames to look at")
+        self._kept = OrderedDict()  # frames that were read last, by number
+        self._surfaces = {}  # of frames that were read: geometry -> (vertices and triangles, kind)
+        self._alone = threading.Lock()
+
+    def about(self):
+        return {
+            "title": pathlib.Path(self.path).name,
+            "path": self.path,
+            "live": False,
+            "times": self.result.times.tolist(),
+            "colours": [name for name in COLOURS if name != "contacts" or self._has_contacts()],
+            "contacts": self._has_contacts(),
+        }
+
+    def _has_contacts(self):
+        return GROUP in self.result.file["gravel"]
+
+    def frame(self, number):
+        with self._alone:
+            number = self.result.place(number)
+            if number not in self._kept:
+                self._read(number)
+                while len(self._kept) > FRAMES_KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(number)
+            return self._kept[number]
+
+    def _read(self, number):
+        with self.result.reading():
+            data = self._kept[number] = frame_in(self.result.file, number)
+        for geometry in data["geometries"].keys() - self._surfaces.keys():
+            self._surfaces[geometry] = data["geometries"][geometry], int(data["shape"][data["geometry"] == geometry][0])
+
+    def contacts(self, number):
+        dt = self.frame(number)["frame_dt"]
+        with self._alone:
+            try:
+                return self.result.contacts(number), dt
+            except ValueError:
+                return None
+
+    def surface(self, number):
+        return self._surfaces[int(number)]
+
+    def close(self):
+        self.result.close()
+
+
+class Now(NamedTuple):
+    """A state of a simulation."""
+
+    data: dict  # its frame
+    step: int
+    contacts: tuple | None  # (their table, dt), if a page has asked for them
+
+
+class Live:
+    """The present state of a simulation. The simulation calls it after each step; it takes a frame if a page waits for one, and keeps the
+    simulation waiting while a page has paused it."""
+
+    live = True
+
+    def __init__(self, simulation, title="simulation", result=None):
+        self.title, self.result = title, result
+        self.changed = lambda: None  # is called when a page should ask again
+        self.wanted = True  # whether a page waits for a new frame
+        self.paused = self.finished = False
+        self.steps_asked = 0
+        self._go = threading.Condition()
+        self._last = 0.0
+        self.wants_contacts = True  # whether a page has asked for contacts: listing them costs a little
+        self.take(simulation)
+        self.wants_contacts = False
+
+    def about(self):
+        return {
+            "title": self.title,
+            "path": self.result or "RESULT",
+            "live": True,
+            "times": [self.now.data["time"]],
+            "colours": list(COLOURS),
+            "contacts": True,
+        }
+
+    def take(self, simulation):
+        """The present state becomes the frame."""
+        table = self._contacts_now(simulation) if self.wants_contacts else None
+        self.now = Now(frame_of(simulation), simulation.steps, table)  # at once: other threads read it
+        self.geometries = list(simulation.geometries)
+        self._last = time.monotonic()
+        self.wanted = False
+        self.changed()
+
+    def _contacts_now(self, simulation):
+        try:
+            return simulation.contacts, simulation.dt
+        except SimulationError:  # a step was refused: nobody knows the contacts
+            return None
+
+    def __call__(self, simulation):
+        """After a step."""
+        due = time.monotonic() - self._last >= 1.0 / FRAMES_A_SECOND
+        if (self.wanted and due) or self.paused:
+            self.take(simulation)
+        while self.paused and not self.steps_asked:
+            with self._go:
+                self._go.wait(0.1)  # so that Ctrl-C is heard
+            if self.wanted:
+                self.take(simulation)
+        self.steps_asked = max(self.steps_asked - 1, 0)
+
+    def pause(self):
+        self._tell(paused=True)
+
+    def play(self):
+        self._tell(paused=False)
+
+    def single(self):
+        """One step, then wait again."""
+        self._tell(paused=True, steps=1)
+
+    def _tell(self, paused, steps=0):
+        with self._go:
+            self.paused = paused
+            self.steps_asked = steps
+            self._go.notify_all()
+        self.wanted = True
+        self.changed()
+
+    def rest(self, simulation):
+        """A run has ended, for now: show its last state, with all that can be asked of it."""
+        wanted, self.wants_contacts = self.wants_contacts, True
+        self.take(simulation)
+        self.wants_contacts = wanted
+
+    def finish(self, simulation):
+        """The run is over for good: show its last state, and hold nobody up any more."""
+        self.finished = True
+        self._tell(paused=False)
+        self.rest(simulation)
+
+    def frame(self, number):
+        return self.now.data
+
+    def contacts(self, number):
+        if self.now.contacts is None and not self.wants_contacts:  # the next frame has them
+            self.wants_contacts = self.wanted = True
+        return self.now.contacts
+
+    def surface(self, number):
+        geometry = self.geometries[int(number)]
+        return surface_of(geometry)._asdict(), kind_of(geometry)
+
+    def close(self):
+        self.play()

@@ -1,0 +1,237 @@
+"""What the viewer's page is sent: arrays as they lie in memory, behind a short description in JSON.
+
+A message is a length (4 bytes, little endian), so many bytes of JSON, and the arrays, each at a multiple of eight bytes. The JSON holds
+``arrays``: name -> [type, shape, offset from the end of the JSON], and whatever else the page needs to know. The page hands the arrays to
+the graphics card without looking into them; poses are applied there.
+
+Bodies come in two parts. Their *layout* does not change while the same bodies are there: ids, kinds, sizes, materials. Their *frame* is
+where they are. A page that has a layout already names its key and is not sent it again.
+"""
+
+import hashlib
+import json
+
+import numpy as np
+
+from gravel.io.triangles import template
+from gravel.rotations import rotate
+from gravel.shapes import COMPOUND, HULL, SPHERE
+from gravel.view.subject import anchors, contact_ends, joint_points
+
+LINES = 40_000  # contacts that are sent at most, the strongest
+SIDES = 24  # of round templates
+COARSE = 8  # sides of round walls, where it is asked what they hide
+FEW = 200  # of so many bodies none counts as strayed; of more walls not all are looked at
+SMOOTH = 35.0  # degrees: edges of meshes that are sharper stay sharp
+MOST = 0.99  # of the bodies are within the limits of a colour scale
+SPRINGS = ("Spring", "Bushing", "Distance")  # drawn as zigzags
+LARGE = 4.0  # times the median radius: parts of machines among grains
+RAYS, HIDES = 80, 0.15  # what stands before more than this share of so many bodies is drawn translucent
+FROM = np.array([0.75, -1.25, 0.65])  # direction from the scene to the camera at the start
+
+
+def packed(arrays, **facts):
+    """A message of named arrays and facts."""
+    described, pieces, offset = {}, [], 0
+    for name, values in arrays.items():
+        values = np.ascontiguousarray(values)
+        described[name] = [values.dtype.str[1:], list(values.shape), offset]
+        padding = -values.nbytes % 8
+        pieces += [values.tobytes(), bytes(padding)]
+        offset += values.nbytes + padding
+    head = json.dumps({"arrays": described, **facts}, allow_nan=False).encode()
+    head += b" " * (-(len(head) + 4) % 8)
+    return b"".join([len(head).to_bytes(4, "little"), head, *pieces])
+
+
+def key_of(data):
+    """The key of a frame's layout."""
+    digest = hashlib.blake2b(digest_size=12)
+    for name in ("id", "shape", "radius", "extent", "material", "movable", "geometry"):
+        digest.update(np.ascontiguousarray(data[name]).tobytes())
+    return digest.hexdigest()
+
+
+def frame_message(data, known, number, **facts):
+    """Where the bodies of a frame are; with their layout, unless its key is ``known``."""
+    key = key_of(data)
+    solid = data["shape"] != SPHERE
+    arrays = {"position": data["position"].astype("f4"), "turn": data["quaternion"][solid].astype("f4")}
+    arrays |= {"plane_position": data["plane_position"].astype("f4"), "plane_normal": data["plane_normal"].astype("f4")}
+    arrays |= joint_lines(data)
+    if key != known:
+        arrays |= layout_arrays(data, solid)
+        facts["bounds"] = bounds_of(data)
+    return packed(arrays, number=number, time=data["time"], layout=key, cell=cell_facts(data), **facts)
+
+
+def layout_arrays(data, solid):
+    """Rows of bodies that are no spheres stand in ``solid``, and their sizes and geometries in that order."""
+    return {
+        "id": data["id"].astype("u4"),
+        "kind": data["shape"].astype("u1"),
+        "radius": data["radius"].astype("f4"),
+        "movable": data["movable"].astype("u1"),
+        "solid": np.flatnonzero(solid).astype("u4"),
+        "size": data["extent"][solid].astype("f4"),
+        "geometry": data["geometry"][solid].astype("i4"),
+        "translucent": translucent(data).astype("u1"),
+    }
+
+
+def values_message(colouring, movable):
+    """What bodies are coloured by, with limits between which all but a few of those that can move lie."""
+    values = colouring.values.astype("f4")
+    chosen = values[movable > 0] if movable.any() else values
+    chosen = chosen[np.isfinite(chosen)]
+    limits = [float(chosen.min()), float(np.quantile(chosen, MOST))] if len(chosen) else [0.0, 1.0]
+    return packed({"value": values}, words=colouring.words, numbered=colouring.numbered, limits=limits)
+
+
+# --- surfaces
+def template_message(kind):
+    """The template of a simple shape: a corner lies at weights @ size."""
+    weights, triangles = template(int(kind), SIDES)
+    return packed({"weights": weights.astype("f4"), "triangles": triangles.astype("u4")})
+
+
+def surface_message(surface, kind):
+    """A geometry as triangles that share no corners, each corner with its normal."""
+    vertices, triangles = surface["vertices"].astype(float), surface["triangles"]
+    corners = vertices[triangles]
+    normals = flat_normals(corners) if kind == HULL else smooth_normals(vertices, triangles, kind == COMPOUND)
+    return packed({"corner": corners.reshape(-1, 3).astype("f4"), "normal": normals.reshape(-1, 3).astype("f4")})
+
+
+def flat_normals(corners):
+    """(t, 3, 3): at each corner of a triangle its own normal."""
+    area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return np.repeat(_unit(area)[:, None], 3, axis=1)
+
+
+def smooth_normals(vertices, triangles, split):
+    """(t, 3, 3): the mean over the triangles at a vertex, where that is within SMOOTH of the triangle's own normal; else the latter.
+    ``split``: sharp edges have vertices of their own for each side already."""
+    area = np.cross(vertices[triangles[:, 1]] - vertices[triangles[:, 0]], vertices[triangles[:, 2]] - vertices[triangles[:, 0]])
+    place = np.arange(len(vertices)) if split else np.unique(vertices, axis=0, return_inverse=True)[1].reshape(-1)
+    sums = np.zeros((len(vertices), 3))
+    for corner in range(3):
+        np.add.at(sums, place[triangles[:, corner]], area)
+    own, mean = np.repeat(_unit(area)[:, None], 3, axis=1), _unit(sums)[place[triangles]]
+    near = (own * mean).sum(axis=2, keepdims=True) > np.cos(np.radians(SMOOTH))
+    return np.where(near, mean, own)
+
+
+def _unit(vectors):
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
+
+
+# --- contacts, joints, cells
+def contacts_message(data, table, dt, most=LINES):
+    """Contacts as lines from centre to centre (to the contact's point where a body is fixed or large), the strongest first, with the
+    size of their force in N."""
+    force = np.linalg.norm(table.impulse, axis=1) / dt
+    order = np.argsort(-force, kind="stable")[: min(most, np.count_nonzero(force))]
+    chosen, grains = table[order], (data["movable"] > 0) & ~large(data)
+    arrays = {"force": force[order].astype("f4"), "sliding": chosen.sliding.astype("u1")}
+    arrays |= {name: contact_ends(data, ids, chosen.point, grains) for name, ids in (("start", chosen.body_a), ("end", chosen.body_b))}
+    return packed(arrays, total=len(table), mean=float(force[force > 0].mean()) if force.any() else 0.0)
+
+
+def joint_lines(data):
+    """Where joints sit in the world: (j, 3) on body a, (j, 3) on body b, their axes, and what they are: 0 a joint, 1 a spring."""
+    joints = data.get("joints")
+    if not joints or not len(joints["body_a"]):
+        return {}
+    ends = joint_points(data)
+    axis = anchors(data, joints["body_a"], joints["point_a"] + joints["axis"]) - ends[0]
+    shown = ~np.asarray(joints["broken"], bool) & ((joints["body_a"] >= 0) | (joints["body_b"] >= 0))
+    shown &= np.isfinite(ends[0]).all(axis=1) & np.isfinite(ends[1]).all(axis=1)
+    spring = np.array([kind in SPRINGS for kind in joints["kind"]])
+    named = {"joint_a": ends[0], "joint_b": ends[1], "joint_axis": axis}
+    return {**{name: values[shown].astype("f4") for name, values in named.items()}, "joint_kind": spring[shown].astype("u1")}
+
+
+def cell_facts(data):
+    """Low and high corner of a periodic cell (None along axes that are open), how far its upper side is shifted (m), along which axis, and
+    across which; None without a cell."""
+    cell = data["cell"]
+    if cell is None:
+        return None
+    low, high = ([float(x) if periodic else None for x, periodic in zip(corner, cell.periodic)] for corner in (cell.low, cell.high))
+    direction, gradient = cell.to_values()["axes"]
+    return {"low": low, "high": high, "tilt": float(cell.tilt), "direction": int(direction), "gradient": int(gradient)}
+
+
+# --- what to look at
+def large(data):
+    """Which bodies are far larger than most that move."""
+    moving = data["movable"] > 0
+    typical = np.median(data["radius"][moving]) if moving.any() else np.inf
+    return data["radius"] > LARGE * typical
+
+
+def bounds_of(data):
+    """[low, high] corners of what a camera should see: the bodies that move, but for a few that strayed, and walls that reach no further
+    than half the diagonal beyond them; of a scene in which nothing moves, all."""
+    moving = data["movable"] > 0
+    bodies = moving if moving.any() else np.ones(len(moving), bool)
+    if not bodies.any():
+        return [[-1, -1, -1], [1, 1, 1]]
+    places, radius = data["position"][bodies].astype(float), data["radius"][bodies, None]
+    share = 0.005 if len(places) >= FEW else 0.0
+    low, high = np.quantile(places - radius, share, axis=0), np.quantile(places + radius, 1 - share, axis=0)
+    for wall in np.flatnonzero(~bodies | large(data))[:FEW]:
+        corners = data["position"][wall] + rotate(data["quaternion"][wall].astype(float), _corners(data, wall))
+        reach = 0.5 * np.linalg.norm(high - low)
+        if (corners >= low - reach).all() and (corners <= high + reach).all():
+            low, high = np.minimum(low, corners.min(axis=0)), np.maximum(high, corners.max(axis=0))
+    return [low.tolist(), high.tolist()]
+
+
+def _corners(data, body):
+    """Vertices of a body's surface, or of a coarse one, in its frame."""
+    size, number = data["extent"][body].astype(float), int(data["geometry"][body])
+    if number >= 0:
+        return size[0] * np.asarray(data["geometries"][number]["vertices"], float)
+    return template(int(data["shape"][body]), COARSE).weights @ size
+
+
+def translucent(data):
+    """Which walls, and large parts of machines, stand between the grains and the camera at the start."""
+    grains = np.flatnonzero((data["movable"] > 0) & ~large(data))
+    result = np.zeros(len(data["id"]), bool)
+    walls = np.flatnonzero((data["movable"] == 0) | large(data))
+    if not len(grains) or len(walls) > 10 * FEW:
+        return result
+    starts = data["position"][grains[:: -(-len(grains) // RAYS)]].astype(float)
+    for wall in walls:
+        result[wall] = _share_hidden(data, wall, starts) > HIDES
+    return result
+
+
+def _share_hidden(data, wall, starts):
+    """The share of rays from some places to the camera that a body stops, in the frame of the body."""
+    turn, here = data["quaternion"][wall].astype(float), data["position"][wall].astype(float)
+    back = turn * (1, -1, -1, -1)
+    origins, along = rotate(back, starts - here), rotate(back, FROM / np.linalg.norm(FROM))
+    number = int(data["geometry"][wall])
+    triangles = data["geometries"][number]["triangles"] if number >= 0 else template(int(data["shape"][wall]), COARSE).triangles
+    return float(np.mean(_hit(origins, along, _corners(data, wall)[triangles])))
+
+
+def _hit(origins, along, corners):
+    """Which rays of one direction meet any of the triangles (t, 3, 3): in the plane across the rays, triangles that hold the origin."""
+    across = np.linalg.svd(along[None])[2][1:]  # two directions at right angles to the rays
+    flat, ahead = corners @ across.T, corners @ along
+    result = np.zeros(len(origins), bool)
+    for k, origin in enumerate(origins):
+        p = flat - across @ origin
+        areas = [p[:, i, 0] * p[:, j, 1] - p[:, i, 1] * p[:, j, 0] for i, j in ((1, 2), (2, 0), (0, 1))]
+        inside = np.flatnonzero((np.sign(areas) >= 0).all(axis=0) | (np.sign(areas) <= 0).all(axis=0))
+        weights = np.array(areas)[:, inside]
+        total = weights.sum(axis=0)
+        good = np.abs(total) > 0
+        depth = (weights[:, good] * ahead[inside[good]].T).sum(axis=0) / total[good]
+        result[k] = (depth > along @ origin).any()
+    return result
