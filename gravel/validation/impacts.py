@@ -1,0 +1,118 @@
+"""Impacts: bounces, blows between balls, and what they must keep."""
+
+import numpy as np
+
+from gravel.materials import Material
+from gravel.scene import Scene
+from gravel.shapes import Plane, Sphere
+from gravel.validation.case import Curve, Outcome, case, largest
+from gravel.validation.running import G, advance, on_floor, record, simulate
+
+
+def bounces(times, height, e):
+    """Height of a ball over the floor that falls from rest and bounces with restitution e: parabola after parabola."""
+    speed, begun = np.sqrt(2 * G * height), np.sqrt(2 * height / G)
+    found = np.where(times <= begun, height - 0.5 * G * times**2, 0.0)
+    while begun < times[-1]:
+        speed *= e
+        since = times - begun
+        found = np.where(since > 0, speed * since - 0.5 * G * since**2, found)
+        begun += 2 * speed / G
+    return found
+
+
+@case("Bouncing ball")
+def bouncing_ball() -> Outcome:
+    r"""A ball dropped from $H$ rises to $e^2 H$, $e^4 H$, ...: parabolas that last $2 e^n \sqrt{2 H / g}$ each (Newton's law of
+    restitution). Steps of 1/500 s, and a bounce happens at the moment of touching."""
+    height, curves = 0.5, []
+    for e in (0.5, 0.8, 1.0):
+        rubber = Material(restitution=e, friction=0.0)
+        scene = on_floor(rubber)
+        scene.add_body(Sphere(0.05), (0, 0, 0.05 + height), rubber)
+        times, found = record(simulate(scene, 1 / 500), 0.9, lambda sim: sim.positions[1, 2] - 0.05, every=3)
+        curves.append(Curve(f"e = {e:g}", times, bounces(times, height, e), found))
+    return largest("time, s", "height, m", curves, height, "of the height", 2e-3)
+
+
+@case("Two balls that collide")
+def two_balls() -> Outcome:
+    r"""Along the line of centres the blow is $(1 + e)(v_1 - v_2)\, m_1 m_2 / (m_1 + m_2)$, whatever the restitution $e$."""
+    m1, m2, v1, v2, values = 1.0, 3.0, 2.0, -1.0, np.linspace(0, 1, 6)
+    found = []
+    for e in values:
+        ball = Material(restitution=e, friction=0.0)
+        scene = Scene(gravity=(0, 0, 0))
+        scene.add_body(Sphere(0.1), (0, 0, 0), ball, mass=m1, velocity=(v1, 0, 0))
+        scene.add_body(Sphere(0.2), (0.5, 0, 0), ball, mass=m2, velocity=(v2, 0, 0))
+        found.append(advance(simulate(scene), 0.2).velocities[:, 0])
+    blow, found = (1 + values) * m1 * m2 * (v1 - v2) / (m1 + m2), np.array(found)
+    curves = [Curve("light ball", values, v1 - blow / m1, found[:, 0]), Curve("heavy ball", values, v2 + blow / m2, found[:, 1])]
+    return largest("restitution", "speed after the blow, m/s", curves, 1.0, "m/s", 1e-9)
+
+
+@case("Newton's cradle")
+def cradle() -> Outcome:
+    """Five balls that touch: as many leave as strike, at the same speed, and the others rest (momentum and energy are kept)."""
+    steel, curves, number = Material(restitution=1.0, friction=0.0), [], np.arange(1, 6)
+    for strikers in (1, 2, 3):
+        x, velocities = 0.1 * np.arange(5.0), np.zeros((5, 3))
+        x[:strikers] -= 0.1
+        velocities[:strikers, 0] = 1.0
+        scene = Scene(gravity=(0, 0, 0))
+        scene.add_bodies(Sphere(0.05), np.column_stack([x, 0 * x, 0 * x]), steel, velocities=velocities)
+        found = advance(simulate(scene), 0.5).velocities[:, 0]
+        curves.append(Curve(f"{strikers} strike", number, velocities[::-1, 0], found))
+    return largest("ball", "speed after the blows, m/s", curves, 1.0, "m/s", 1e-9)
+
+
+@case("Oblique impact")
+def oblique_impact() -> Outcome:
+    r"""A ball without spin hits the floor askew. Friction acts with $\mu (1 + e) v_n$ while the contact slips; where $\tfrac{2}{7} v_t$ is
+    less than that, it ends slipping, and the ball leaves rolling at $\tfrac{5}{7} v_t$ (Walton 1993)."""
+    mu, e, down, speeds = 0.1, 0.8, 3.0, np.array([0.25, 0.5, 1.0, 1.5, 1.8, 2.0, 2.5, 3.0, 4.0])
+    rubber, found = Material(friction=mu, restitution=e), []
+    for speed in speeds:
+        scene = on_floor(rubber, gravity=(0, 0, 0))
+        scene.add_body(Sphere(0.1), (0, 0, 0.2), rubber, velocity=(speed, 0, -down))
+        found.append(advance(simulate(scene), 0.1).velocities[1])
+    found, blow = np.array(found), mu * (1 + e) * down
+    curves = [
+        Curve("along the floor", speeds, np.maximum(speeds - blow, 5 / 7 * speeds), found[:, 0]),
+        Curve("up", speeds, np.full(len(speeds), e * down), found[:, 2]),
+    ]
+    return largest("speed along the floor before, m/s", "speed after, m/s", curves, down, "of the speed of the blow", 0.01)
+
+
+def gas(seed=1):
+    """27 elastic balls between six walls, the bodies 0 to 5."""
+    smooth, rng = Material(restitution=1.0, friction=0.0), np.random.default_rng(seed)
+    scene = Scene(gravity=(0, 0, 0))
+    for normal in np.vstack([np.eye(3), -np.eye(3)]):
+        scene.add_body(Plane(normal=normal, offset=-0.5), material=smooth, fixed=True)
+    places = np.stack(np.meshgrid(*[[-0.3, 0.0, 0.3]] * 3), axis=-1).reshape(-1, 3)
+    scene.add_bodies(Sphere(rng.uniform(0.06, 0.12, 27)), places, smooth, velocities=rng.normal(0, 1, (27, 3)))
+    return simulate(scene)
+
+
+@case("Energy and momentum of a gas")
+def elastic_gas() -> Outcome:
+    r"""27 smooth elastic balls between walls: the energy stays, and only the walls change the momentum,
+    $P(t) = P(0) + \sum \gamma_{wall}$, with the impulses $\gamma$ of the contact table."""
+    sim = gas()
+    mass = sim.masses[6:, None]
+    pushed = np.zeros(3)
+
+    def note(sim):
+        nonlocal pushed
+        table = sim.contacts
+        pushed = pushed + table.impulse[table.body_a < 6].sum(axis=0)
+        return (*((mass * sim.velocities[6:]).sum(axis=0) - pushed), 0.5 * np.sum(mass * sim.velocities[6:] ** 2))
+
+    start = np.array(note(sim))
+    times, found = record(sim, 1.0, note)
+    scale = np.array([np.sqrt(2 * start[3] * mass.sum())] * 3 + [start[3]])
+    shares = 1 + ((found - start) / scale)[::20]
+    names = ("momentum x", "momentum y", "momentum z", "energy")
+    curves = [Curve(name, times[::20], np.ones(len(shares)), shares[:, k]) for k, name in enumerate(names)]
+    return largest("time, s", "1 + change, of the whole", curves, 1.0, "of the whole", 1e-12)

@@ -1,0 +1,67 @@
+"""Loads at rest: stacks, and what must stand or fall."""
+
+import numpy as np
+
+from gravel.materials import Material
+from gravel.scene import Scene
+from gravel.shapes import Box, Cylinder, Plane
+from gravel.solvers import GaussSeidel
+from gravel.validation.case import Curve, Outcome, case, largest
+from gravel.validation.running import G, advance, on_floor, simulate
+
+
+@case("Loads in a stack")
+def stack() -> Outcome:
+    r"""In a stack of eight boxes, each face bears the weight above it: $F_k = (8 - k)\, m g$ on the box $k$ below, the floor all of it."""
+    stone, count = Material(density=2000, friction=0.5), 8
+    scene = on_floor(stone)
+    boxes = scene.add_bodies(Box((0.1, 0.1, 0.1)), [(0, 0, 0.1 + 0.2 * k) for k in range(count)], stone)
+    sim = advance(simulate(scene), 0.2)
+    table, weight, faces = sim.contacts, G * sim.masses[boxes[0]], np.arange(count)
+    loads = np.array([table.impulse[table.body_b == box, 2].sum() for box in boxes]) / sim.dt
+    return largest("face, from the floor up", "load, N", [Curve("load", faces, weight * (count - faces), loads)], weight, "of a box", 1e-6)
+
+
+def overhanging(share):
+    """How far the top of five bricks sinks in 0.6 s, each as far out over the next as the harmonic series allows, times ``share``."""
+    length, width, height = 0.2, 0.1, 0.05
+    scene, clay = Scene(), Material(friction=0.5, density=2000)
+    scene.add_body(Box((0.5, 0.2, 0.25)), (-0.5, 0, 0.25), clay, fixed=True)
+    end, level = 0.0, 0.5
+    for k in range(5, 0, -1):
+        end += share * length / (2 * k)
+        top = scene.add_body(Box((length / 2, width / 2, height / 2)), (end - length / 2, 0, level + height / 2), clay)
+        level += height
+    sim = advance(simulate(scene, 1 / 500, solver=GaussSeidel()), 0.6)
+    return level - height / 2 - sim.positions[top, 2]
+
+
+@case("Bricks that hang out")
+def overhang() -> Outcome:
+    r"""Five bricks of length $L$ can hang out by $\tfrac{L}{2} (1 + \tfrac{1}{2} + \dots + \tfrac{1}{5})$ and no further. Drawn is whether
+    the top brick has sunk by more than a millimetre after 0.6 s, over the share of that limit; with the default solver."""
+    shares = np.array([0.9, 0.94, 0.98, 1.02, 1.06, 1.1])
+    fell = np.array([float(overhanging(share) > 1e-3) for share in shares])
+    return largest("overhang, of the limit", "falls", [Curve("bricks", shares, (shares > 1).astype(float), fell)], 1.0, "of one", 0.0)
+
+
+def logs_apart(share):
+    """How far the upper of three logs sinks in 1 s with ``share`` of the floor's friction that they need."""
+    r, wood, floor = 0.1, Material(friction=0.6, density=700), Material(friction=0.5)
+    scene, turn = Scene(), (np.sqrt(0.5), np.sqrt(0.5), 0, 0)
+    scene.add_body(Plane(), material=floor, fixed=True)
+    places = [(-r, 0, r), (r, 0, r), (0, 0, r + np.sqrt(3) * r)]
+    top = [scene.add_body(Cylinder(r, 0.2), place, wood, quaternion=turn) for place in places][-1]
+    scene.set_pair(wood, floor, friction=share * (2 - np.sqrt(3)) / 3)
+    sim = advance(simulate(scene, 1 / 500, solver=GaussSeidel(tolerance=1e-4)), 1.0)
+    return places[-1][2] - sim.positions[top, 2]
+
+
+@case("Three logs")
+def three_logs() -> Outcome:
+    r"""Two logs on a floor and a third on them stay only if the floor's friction is at least $(2 - \sqrt 3) / 3 = 0.0893$: the upper log
+    pushes the lower ones apart at 30° from the vertical, and each bears half of its weight beside its own."""
+    shares = np.array([0.85, 0.9, 0.95, 1.05, 1.1, 1.15])
+    fell = np.array([float(logs_apart(share) > 1e-4) for share in shares])
+    curve = Curve("logs", shares, (shares < 1).astype(float), fell)
+    return largest("friction, of what is needed", "rolls apart", [curve], 1.0, "of one", 0.0)
