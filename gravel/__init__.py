@@ -10,6 +10,7 @@ from gravel.cell import Cell, Deformation
 from gravel.contacts import ContactTable
 from gravel.detection import find_contacts
 from gravel.errors import SimulationError, SweepError
+from gravel.io.export import export
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
 from gravel.io.result import Frame, Result, open_result
@@ -47,6 +48,7 @@ from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, Mesh
 from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes
 from gravel.problem import ConeProblem, Solution
 from gravel.scene import Scene
+from gravel.scenefile import SceneFileError, load_scene_file
 from gravel.servo import ServoWall
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound
@@ -56,8 +58,9 @@ from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
 from gravel.sleep import Sleep
 from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.sweep import sweep
+from gravel.view.viewer.show import View, view
 
-__version__ = "0.9.0"
+__version__ = "0.10.0"
 
 __all__ = [
     "APGD",
@@ -117,6 +120,7 @@ __all__ = [
     "Robot",
     "RotationalSpring",
     "Scene",
+    "SceneFileError",
     "Screw",
     "ServoWall",
     "SieveCurve",
@@ -135,16 +139,41 @@ __all__ = [
     "SweepError",
     "UniformSizes",
     "Universal",
+    "View",
     "WeibullSizes",
     "contact_batches",
     "count_contacts",
+    "export",
     "find_contacts",
     "load_fclib",
     "load_mjcf",
+    "load_scene_file",
     "load_urdf",
     "measures",
     "open_result",
     "pack",
+    "plot",
     "pour",
+    "report",
     "sweep",
+    "view",
 ]
+
+LAZY = {  # what draws is loaded when it is first asked for
+    "picture": "gravel.view.picture",
+    "plot": "gravel.view.plots",
+    "report": "gravel.view.report",
+    "video": "gravel.view.video",
+}
+
+
+def __getattr__(name):
+    if name not in LAZY:
+        raise AttributeError(f"module 'gravel' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(LAZY[name]), name)
+
+
+def __dir__():
+    return sorted({*globals(), *LAZY})

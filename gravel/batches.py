@@ -16,6 +16,7 @@ from gravel import checks, shapes
 from gravel.contacts import ContactTable
 from gravel.engine import Margin, Rules, finest_precision, make_engine
 from gravel.scene import unit_quaternions
+from gravel.shapes import Shape
 from gravel.state import MOVABLE
 
 BODY_BYTES, CONTACT_BYTES, PAIR_BYTES = 700, 80, 8  # that detection holds of each, in double precision
@@ -23,7 +24,7 @@ MOST_BODIES = 100_000  # in a box: more make it no quicker
 
 
 def count_contacts(
-    shapes,
+    shapes: Shape,
     positions: ArrayLike,
     quaternions: ArrayLike | None = None,
     margin: float = 0.0,
@@ -33,16 +34,16 @@ def count_contacts(
 ) -> int:
     """How many contacts N bodies of one kind of shape have: what ``find_contacts`` would list, without the list.
 
-    ``memory``: GB for what is found in one box of space, beside the arguments and some 20 bytes for each body. The smaller
-    it is, the more boxes; any number of contacts can be counted. ``device``: as of ``Simulation``, or a list of devices that take the boxes
-    in turns.
+    ``positions`` (N, 3) m and ``quaternions`` (N, 4) as of ``find_contacts``, ``margin`` m. ``memory``: GB for what is found in one box
+    of space, beside the arguments and some 20 bytes for each body. The smaller it is, the more boxes; any number of contacts can be
+    counted. ``device``: as of ``Simulation``, or a list of devices that take the boxes in turns.
     """
     with _Work(shapes, positions, quaternions, margin, memory, threads, device) as work:
         return sum(number for _, number in work.each_box(lambda engine, low, high: engine.count_contacts_in(low, high)))
 
 
 def contact_batches(
-    shapes,
+    shapes: Shape,
     positions: ArrayLike,
     quaternions: ArrayLike | None = None,
     margin: float = 0.0,

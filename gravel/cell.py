@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks
+from gravel import checks, words
 from gravel.engine import Lattice
 
 AXES = ("x", "y", "z")
 LONGEST_STEP = 0.1  # of a length that a step may add to it or take from it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Deformation:
     """How a periodic cell changes with time.
 
@@ -57,8 +57,12 @@ class Deformation:
         checks.number("Deformation inertia", self.inertia, above=0.0)
         checks.number("Deformation limit", self.limit, above=0.0)
 
+    def __repr__(self) -> str:
+        return words.of_fields(self)
+
     @property
     def controls_stress(self) -> bool:
+        """Whether the cell follows a stress along any axis."""
         return any(s is not None for s in self.stress)
 
 
@@ -68,11 +72,19 @@ class Cell:
     ``tilt`` m: how far the copies above along ``gradient`` are shifted along ``direction`` by shear, within half a length. ``strain`` (3,)
     and ``shear_strain``: what deformation has added up to, since the start."""
 
-    def __init__(self, periodic, deformation: Deformation | None = None):
+    _axes: tuple[int, int]  # direction and gradient of its shear
+
+    def __init__(self, periodic: Sequence[ArrayLike | None], deformation: Deformation | None = None):
         self.low, self.high = _borders(periodic)
         self.tilt, self.strain, self.shear_strain = 0.0, np.zeros(3), 0.0
         self.rate = np.zeros(3)  # 1/s, present strain rate
         self.deform(deformation)
+
+    def __repr__(self) -> str:
+        sides = {AXES[k]: (self.low[k], self.high[k]) for k in np.flatnonzero(self.periodic)}
+        tilt = {"tilt": words.rough(self.tilt)} if self.tilt else {}
+        flow = {} if self.deformation is None else {"deformation": self.deformation}
+        return words.call(self, **sides, **tilt, **flow)
 
     def deform(self, deformation: Deformation | None) -> None:
         """Another deformation from now on; None: the cell keeps its size and shape."""
@@ -165,13 +177,15 @@ class Cell:
 
     # --- the step
     def copy(self) -> "Cell":
+        """A twin that goes its own way."""
         twin = object.__new__(Cell)
         twin.__dict__.update({name: np.copy(value) if isinstance(value, np.ndarray) else value for name, value in self.__dict__.items()})
         return twin
 
     def lattice(self, later: float = 0.0) -> Lattice:
         """What an engine is told of the cell as it will be ``later`` s from now, at the present rates."""
-        periodic, direction, gradient = self.periodic, *self._axes
+        periodic = self.periodic
+        direction, gradient = self._axes
         growth = np.where(periodic, np.exp(self.rate * later), 1.0)
         lengths = np.where(periodic, self.lengths, math.inf) * growth
         middle = np.where(periodic, 0.5 * (np.where(periodic, self.low, 0.0) + np.where(periodic, self.high, 0.0)), 0.0)

@@ -2,11 +2,13 @@
 
 import difflib
 import math
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
 
-def number(name, value, minimum=None, above=None, maximum=None):
+def number(name: str, value: Any, minimum: float | None = None, above: float | None = None, maximum: float | None = None) -> float:
     """A finite float within bounds."""
     try:
         if isinstance(value, (str, bytes)):
@@ -25,7 +27,7 @@ def number(name, value, minimum=None, above=None, maximum=None):
     return result
 
 
-def count(name, value, minimum=0):
+def count(name: str, value: Any, minimum: int = 0) -> int:
     """A whole number of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
@@ -34,14 +36,16 @@ def count(name, value, minimum=0):
     return int(value)
 
 
-def bound(name, value, above=None):
+def bound(name: str, value: Any, above: float | None = None) -> float:
     """A number that may be infinite."""
     if isinstance(value, (float, np.floating)) and math.isinf(value) and (above is None or value > above):
         return float(value)
     return number(name, value, above=above)
 
 
-def array(name, value, shape, above=None, dtype=np.float64, copy=True):
+def array(
+    name: str, value: Any, shape: tuple[int | None, ...], above: float | None = None, dtype: Any = np.float64, copy: bool = True
+) -> np.ndarray:
     """A finite array of the given shape (None: any length), contiguous; a new one unless ``copy`` is False."""
     try:
         given = np.asarray(value)
@@ -63,7 +67,7 @@ def array(name, value, shape, above=None, dtype=np.float64, copy=True):
     return result
 
 
-def unit(name, value):
+def unit(name: str, value: Any) -> np.ndarray:
     """A vector of length one from any vector that has a direction."""
     vector = array(name, value, (3,))
     length = np.linalg.norm(vector)
@@ -72,7 +76,7 @@ def unit(name, value):
     return vector / length
 
 
-def choice(name, value, allowed):
+def choice(name: str, value: Any, allowed: Collection[str]) -> Any:
     """One of some names; a wrong one gets the nearest suggested."""
     if value in allowed:
         return value
@@ -82,5 +86,5 @@ def choice(name, value, allowed):
     raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}{hint}")
 
 
-def _written(shape):
+def _written(shape: tuple[int | None, ...]) -> str:
     return "(" + ", ".join("N" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"

@@ -1,12 +1,19 @@
 """The contact table: what users see of contacts, as arrays, one row each. Engines fill it."""
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gravel import tables, words
 
-@dataclass(frozen=True)
+if TYPE_CHECKING:
+    import pandas
+
+UNITS = {"point": "m", "gap": "m", "impulse": "N s"}
+
+
+@dataclass(frozen=True, repr=False)
 class ContactTable:
     """Each pair's contacts once; body_a < body_b. Sorted by body_a, body_b and feature. All vectors are in the world frame.
 
@@ -29,12 +36,29 @@ class ContactTable:
     def __len__(self) -> int:
         return len(self.body_a)
 
+    def __repr__(self) -> str:
+        pushes = words.span(np.linalg.norm(self.impulse, axis=1))
+        gaps = words.span(self.gap)
+        return f"ContactTable({len(self)} contacts" + (f", gaps {gaps} m, impulses {pushes} N s)" if len(self) else ")")
+
     def __getitem__(self, rows: Any) -> "ContactTable":
         """The same table with some of the rows: an index array, a mask or a slice."""
         return ContactTable(*(getattr(self, f.name)[rows] for f in fields(self)))
 
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A pandas DataFrame with a row for each contact; vectors are columns such as ``point_x``, and ``attrs["units"]`` has their
+        units."""
+        return tables.data_frame(self._columns(), UNITS)
+
+    def _repr_html_(self) -> str:
+        return tables.html(self._columns(), UNITS, repr(self))
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {f.name: np.atleast_1d(getattr(self, f.name)) for f in fields(self)}
+
     @staticmethod
     def empty() -> "ContactTable":
+        """A table without contacts."""
         none, vectors = np.empty(0, np.int64), np.empty((0, 3))
         return ContactTable(none, none, vectors, vectors, np.empty(0), vectors, np.empty(0, bool))
 

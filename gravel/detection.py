@@ -1,19 +1,21 @@
 """Contact detection on its own, without a simulation."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks
 from gravel.contacts import ContactTable
 from gravel.engine import ELLIPSOID_METHODS, Engine, Margin, Rules, finest_precision, make_engine
 from gravel.materials import DEFAULT
 from gravel.scene import body_block
+from gravel.shapes import Shape
 from gravel.shapes.geometry import Geometries
 
 
 def find_contacts(
-    shapes,
-    positions,
-    quaternions=None,
+    shapes: Shape,
+    positions: ArrayLike,
+    quaternions: ArrayLike | None = None,
     broad_phase: str = "auto",
     margin: float = 0.0,
     precision: str | None = None,
@@ -23,8 +25,8 @@ def find_contacts(
 ) -> ContactTable:
     """Contacts of N bodies of one kind of shape, without a simulation: a ``ContactTable``.
 
-    ``shapes``: one shape, with sizes for one or for N bodies; ``margin`` m: gaps up to it count as contacts; ``broad_phase`` and
-    ``device`` as of ``Simulation``; ``precision`` None: "double" where the device has it;
+    ``shapes``: one shape, with sizes for one or for N bodies; ``positions`` (N, 3) m; ``quaternions`` (N, 4) w x y z; ``margin`` m: gaps
+    up to it count as contacts; ``broad_phase`` and ``device`` as of ``Simulation``; ``precision`` None: "double" where the device has it;
     ``ellipsoid_method`` "direct", or "method-1" and "method-2" of paper 002: the same contacts, at another speed.
     """
     return detect(shapes, positions, quaternions, broad_phase, margin, precision, threads, ellipsoid_method, device).contacts()

@@ -283,7 +283,7 @@ class Engine(Protocol):
     def field(self, name: str) -> np.ndarray:
         """(n, ...) a field in that order; to be read, and only until the engine is called again."""
 
-    def pick(self, name: str, ids: Sequence[int]) -> np.ndarray:
+    def pick(self, name: str, ids: Sequence[int] | np.ndarray) -> np.ndarray:
         """(k, ...) a field of some bodies; of those that are gone, what the field says (``state.Field.gone``)."""
 
     def set_field(self, name: str, columns: slice, values: np.ndarray) -> None:

@@ -4,7 +4,7 @@
 class SimulationError(RuntimeError):
     """A step that could not be taken. The simulation still holds the last good state."""
 
-    def __init__(self, message, body=None, time=None, step=None):
+    def __init__(self, message: str, body: int | None = None, time: float | None = None, step: int | None = None):
         super().__init__(message)
         self.body, self.time, self.step = body, time, step
 
@@ -21,6 +21,6 @@ class SweepError(RuntimeError):
     """Values of a sweep that failed: ``failures`` holds what was raised for each, by its number among the values, and ``results`` those of
     the others, with None where there is none."""
 
-    def __init__(self, message, results, failures):
+    def __init__(self, message: str, results: list, failures: dict[int, BaseException]):
         super().__init__(message)
         self.results, self.failures = results, failures

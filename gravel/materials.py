@@ -76,6 +76,9 @@ class Materials(Sequence):
     def __len__(self):
         return len(self._all)
 
+    def __repr__(self) -> str:
+        return f"Materials({len(self)} materials, {len(self.pairs)} pairs)"
+
     def __getitem__(self, number):
         return self._all[number]
 

@@ -4,39 +4,57 @@ A motion is a function ``motion(time)`` that returns the position (3,), or a pai
 are ready to use; they start from the pose that the body has in the scene.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gravel import checks
+from gravel import checks, words
 from gravel.rotations import from_rotation_vector, multiply
 
 
-@dataclass(frozen=True)
-class ConstantVelocity:
-    """Straight motion and rotation at constant velocity (m/s) and angular velocity (rad/s, world frame)."""
+class StartsFromPose(Protocol):
+    """A motion that starts from the pose that its body has in the scene."""
 
-    velocity: object = (0.0, 0.0, 0.0)
-    angular_velocity: object = (0.0, 0.0, 0.0)
+    def pose(self, time: float, position: np.ndarray, quaternion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) m and quaternion (4,) at ``time`` s, from those at the start."""
+
+
+Motion = Callable[[float], Any] | StartsFromPose  # a function returns a position (3,) m, or (position, quaternion)
+SurfaceVelocity = ArrayLike | Callable[[float], Any]  # (3,) m/s, a pair of (3,) m/s and (3,) rad/s, or a function that returns one
+
+
+@dataclass(frozen=True, repr=False)
+class ConstantVelocity:
+    """Straight motion and rotation at constant ``velocity`` (3,) m/s and ``angular_velocity`` (3,) rad/s, world frame."""
+
+    velocity: Any = (0.0, 0.0, 0.0)
+    angular_velocity: Any = (0.0, 0.0, 0.0)
 
     def __post_init__(self):
         for name in ("velocity", "angular_velocity"):
             object.__setattr__(self, name, checks.array(f"ConstantVelocity {name}", getattr(self, name), (3,)))
 
-    def pose(self, time, position, quaternion):
+    def __repr__(self) -> str:
+        return words.of_fields(self)
+
+    def pose(self, time: float, position: np.ndarray, quaternion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) m and quaternion (4,) at ``time`` s, from those at the start."""
         turn = from_rotation_vector(self.angular_velocity * time)
         return position + self.velocity * time, multiply(turn, quaternion)
 
-    def after(self, time):
+    def after(self, time: float) -> "ConstantVelocity":
         """The same motion, started where it has led after a time."""
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Oscillation:
-    """x(t) = x0 + amplitude (sin(2 pi f t + phase) - sin(phase)); amplitude is a vector in m, f in Hz, phase in rad."""
+    """x(t) = x0 + amplitude (sin(2 pi f t + phase) - sin(phase)); ``amplitude`` (3,) m, ``frequency`` f in Hz, ``phase`` in rad."""
 
-    amplitude: object
+    amplitude: Any
     frequency: float
     phase: float = 0.0
 
@@ -45,11 +63,15 @@ class Oscillation:
         checks.number("Oscillation frequency", self.frequency, above=0.0)
         checks.number("Oscillation phase", self.phase)
 
-    def pose(self, time, position, quaternion):
+    def __repr__(self) -> str:
+        return words.of_fields(self)
+
+    def pose(self, time: float, position: np.ndarray, quaternion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Position (3,) m and quaternion (4,) at ``time`` s, from those at the start."""
         swing = np.sin(2 * np.pi * self.frequency * time + self.phase) - np.sin(self.phase)
         return position + self.amplitude * swing, quaternion
 
-    def after(self, time):
+    def after(self, time: float) -> "Oscillation":
         """The same motion, started where it has led after a time."""
         return Oscillation(self.amplitude, self.frequency, self.phase + 2 * np.pi * self.frequency * time)
 
@@ -58,7 +80,7 @@ class Oscillation:
 class Later:
     """A function of time that is asked for what it says ``by`` s later: the motion or motor of a run that goes on in another."""
 
-    function: object
+    function: Callable[[float], Any]
     by: float
 
     def __call__(self, time):
@@ -69,10 +91,10 @@ class Later:
 class LaterPose:
     """The same for any motion that starts from a pose: it goes on from the one that it had at its own start."""
 
-    motion: object
+    motion: StartsFromPose
     by: float
-    position: object
-    quaternion: object
+    position: np.ndarray
+    quaternion: np.ndarray
 
     def pose(self, time, position, quaternion):
         return self.motion.pose(time + self.by, self.position, self.quaternion)

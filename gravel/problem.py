@@ -5,25 +5,41 @@ In Coulomb mode mu |u_t| is added to the normal part of u (De Saxcé), which rem
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 
-from gravel import checks
+from gravel import checks, words
 from gravel.engine import make_matrix_problem, make_problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
-    impulses: np.ndarray  # (n, 3) normal and two tangential parts, N s
-    velocities: np.ndarray  # (n, 3) relative velocity with bias, in the same frames, m/s
-    residual: float  # m/s, largest over rows
+    """What a solver found for a ``ConeProblem``. Contacts have rows of three: along the normal, and two across it.
+
+    - ``impulses`` (n, 3) normal and two tangential parts, N s
+    - ``velocities`` (n, 3) relative velocity with bias, in the same frames, m/s
+    - ``residual`` m/s, largest over rows
+    - ``history``: residual after each iteration, if asked for
+    - ``body_velocities`` (bodies, 6), of problems between bodies
+    - ``joint_impulses`` (m,), of problems with joint rows
+    """
+
+    impulses: np.ndarray
+    velocities: np.ndarray
+    residual: float
     residual_rms: float
     iterations: int
     converged: bool
-    history: list[float]  # residual after each iteration, if asked for
-    body_velocities: np.ndarray | None = None  # (bodies, 6), of problems between bodies
-    joint_impulses: np.ndarray | None = None  # (m,), of problems with joint rows
+    history: list[float]
+    body_velocities: np.ndarray | None = None
+    joint_impulses: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        residual = words.rough(self.residual)
+        return words.call(self, contacts=len(self.impulses), iterations=self.iterations, residual=residual, converged=self.converged)
 
 
 class ConeProblem:
@@ -38,19 +54,19 @@ class ConeProblem:
 
     def __init__(
         self,
-        body_a,
-        body_b,
-        normal,
-        arm_a,
-        arm_b,
-        friction,
-        inverse_mass,
-        inverse_inertia,
-        velocity,
-        bias=None,
-        cohesion=None,
-        joints=None,
-        precision="double",
+        body_a: ArrayLike,
+        body_b: ArrayLike,
+        normal: ArrayLike,
+        arm_a: ArrayLike,
+        arm_b: ArrayLike,
+        friction: ArrayLike,
+        inverse_mass: ArrayLike,
+        inverse_inertia: ArrayLike,
+        velocity: ArrayLike,
+        bias: ArrayLike | None = None,
+        cohesion: ArrayLike | None = None,
+        joints: dict[str, Any] | None = None,
+        precision: str = "double",
     ):
         checks.choice("precision", precision, ("single", "double"))
         self.real = np.float32 if precision == "single" else np.float64
@@ -78,18 +94,23 @@ class ConeProblem:
             raise ValueError(f"contact {int(np.argmax(still))} is between two immovable bodies")
         self.joints = _joint_arrays(joints, bodies)
 
+    def __repr__(self) -> str:
+        return words.call(self, contacts=len(self.normal), bodies=len(self.inverse_mass), joint_rows=len(self.joints["bias"]))
+
     @staticmethod
-    def from_matrices(W, q, mu):
+    def from_matrices(W: Any, q: ArrayLike, mu: ArrayLike) -> "MatrixConeProblem":
         """u = W r + q with contacts in blocks (N, T1, T2): W (3n, 3n) sparse or dense, q (3n,), mu (n,).
 
         W is replaced by its symmetric part: mechanics makes it symmetric, files hold it with rounding.
         """
         return MatrixConeProblem(W, q, mu)
 
-    def prepare(self, friction):
+    def prepare(self, friction: str) -> Any:
+        """The problem in the form that solvers take, by the law of ``friction``: "cone" or "coulomb"."""
         return make_problem(self, friction == "coulomb")
 
-    def solution(self, work, outcome, tolerance):
+    def solution(self, work: Any, outcome: Any, tolerance: float) -> Solution:
+        """What a solver has left in the prepared problem."""
         frames = _frames(self.normal)
         u = self.bias + self._point_velocity(work, 1) - self._point_velocity(work, 0)
         impulse = work.impulse_of_contacts()
@@ -113,7 +134,7 @@ class ConeProblem:
 class MatrixConeProblem:
     """See ``ConeProblem.from_matrices``."""
 
-    def __init__(self, W, q, mu):
+    def __init__(self, W: Any, q: ArrayLike, mu: ArrayLike):
         self.mu = checks.array("mu", mu, (None,))
         n = 3 * len(self.mu)
         self.q = checks.array("q", q, (n,))
@@ -126,15 +147,20 @@ class MatrixConeProblem:
             raise ValueError(f"mu must not be negative, but mu[{int(np.argmin(self.mu))}] is {self.mu.min():g}")
         self.W = (0.5 * (self.W + self.W.T)).tocsr()
 
-    def objective(self, impulses):
+    def __repr__(self) -> str:
+        return words.call(self, contacts=len(self.mu))
+
+    def objective(self, impulses: ArrayLike) -> float:
         """1/2 r W r + q r"""
         r = np.asarray(impulses, float).reshape(-1)
         return float(0.5 * r @ (self.W @ r) + self.q @ r)
 
-    def prepare(self, friction):
+    def prepare(self, friction: str) -> Any:
+        """The problem in the form that solvers take, by the law of ``friction``: "cone" or "coulomb"."""
         return make_matrix_problem(self, friction == "coulomb")
 
-    def solution(self, work, outcome, tolerance):
+    def solution(self, work: Any, outcome: Any, tolerance: float) -> Solution:
+        """What a solver has left in the prepared problem."""
         u = self.W @ work.r + self.q
         return Solution(
             work.r.reshape(-1, 3).copy(),

@@ -8,24 +8,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gravel import checks
+from gravel import checks, words
 from gravel.engine import Engine, Rules, make_engine
 from gravel.rotations import rotate
 from gravel.shapes import PLANE
 from gravel.state import SHAPE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RayHits:
-    """The first surface that each ray meets."""
+    """The first surface that each ray meets.
 
-    body: np.ndarray  # (n,) id, -1 where there is none
-    distance: np.ndarray  # (n,) m from the ray's origin, inf where there is none
-    point: np.ndarray  # (n, 3) m, nan where there is none
-    normal: np.ndarray  # (n, 3) outward from the surface that is hit, nan where there is none
+    - ``body`` (n,) id, -1 where there is none
+    - ``distance`` (n,) m from the ray's origin, inf where there is none
+    - ``point`` (n, 3) m, nan where there is none
+    - ``normal`` (n, 3) outward from the surface that is hit, nan where there is none
+    """
+
+    body: np.ndarray
+    distance: np.ndarray
+    point: np.ndarray
+    normal: np.ndarray
 
     def __len__(self) -> int:
         return len(self.body)
+
+    def __repr__(self) -> str:
+        hits, away = int(np.count_nonzero(self.body >= 0)), words.span(self.distance)
+        return f"RayHits({len(self)} rays, {hits} hits" + (f", {away} m away)" if hits else ")")
 
 
 def engine_of(bodies, geometries) -> Engine:

@@ -10,13 +10,13 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm import tqdm
 
-from gravel import checks
+from gravel import checks, tables, words
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.io.checkpoint import check_path as check_checkpoint
@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from gravel.simulation import Simulation
 
 
-@dataclass(frozen=True)
+UNITS = {
+    **dict.fromkeys(("time", "seconds", "first_seconds", "dt"), "s"),
+    **dict.fromkeys(("residual", "tolerance", "median_residual"), "m/s"),
+    **dict.fromkeys(("max_penetration", "joint_violation", "radius"), "m"),
+}
+
+
+@dataclass(frozen=True, repr=False)
 class RunReport:
     """How a run went.
 
@@ -63,6 +70,22 @@ class RunReport:
     dt: float
     radius: float
 
+    def __repr__(self) -> str:
+        values = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
+        return words.call(self, **{name: words.rough(value) if isinstance(value, float) else value for name, value in values})
+
+    def __str__(self) -> str:
+        pace = f", {1e3 * self.seconds / self.steps:.3g} ms a step" if self.steps else ""
+        end = "interrupted" if self.interrupted else "reached"
+        joints = f", joints open by {self.joint_violation:.1e} m at worst" if self.joint_violation else ""
+        return (
+            f"t = {self.time:g} s {end} after {self.steps} steps in {self.seconds:.3g} s{pace}; {self.contacts} contacts, deepest "
+            f"penetration {self.max_penetration:.1e} m{joints}; {self.convergence()}"
+        )
+
+    def _repr_html_(self) -> str:
+        return tables.pairs_html({entry.name: getattr(self, entry.name) for entry in fields(self)}, UNITS, str(self))
+
     def convergence(self) -> str:
         """One sentence: how many steps converged, how far, and what that is in lengths."""
         good = self.steps - self.unconverged
@@ -85,6 +108,7 @@ def run(
     checkpoint: str | os.PathLike | None = None,
     checkpoint_every: float | None = None,
     contacts: bool = False,
+    surfaces: bool | str = "auto",
 ) -> RunReport:
     """Step ``simulation`` until the time ``until``, s.
 
@@ -92,9 +116,10 @@ def run(
     holds an earlier part of this very run, frames are appended; those from the present time on, which a run that was killed has written
     after its last checkpoint, are cut off and written anew. A result of another run is replaced, and a file that is no result of gravel is
     refused. ``observers``: functions of the simulation, called after each step, or pairs (function, seconds between calls).
-    ``checkpoint``: a file (.h5) that is written at the end and every ``checkpoint_every`` s. Ctrl-C ends the run cleanly: what was written
-    can be read. If a step fails, the last good state is written before the error goes on. Many processes write parts beside these files
-    (``gravel.io.parts``, ``gravel.io.checkpoint_parts``); each calls its observers for itself.
+    ``surfaces``: whether bodies that are no spheres are also written as surfaces, for ParaView and the like: True, False, or "auto": up
+    to 500 000 vertices a frame. ``checkpoint``: a file (.h5) that is written at the end and every ``checkpoint_every`` s. Ctrl-C ends
+    the run cleanly: what was written can be read. If a step fails, the last good state is written before the error goes on. Many
+    processes write parts beside these files (``gravel.io.parts``, ``gravel.io.checkpoint_parts``); each calls its observers for itself.
     """
     until = checks.number("until", until)
     if until <= simulation.time:
@@ -104,7 +129,10 @@ def run(
         raise TypeError(f"contacts must be True or False, not {contacts!r}")
     if contacts and save is None:
         raise ValueError("contacts=True goes with a result file, but save is None")
+    if not (isinstance(surfaces, bool) or surfaces == "auto"):
+        raise ValueError(f'surfaces must be True, False or "auto", not {surfaces!r}')
     team, writer = simulation.team, None
+    simulation.until = until
     calls = [_Periodic(function, seconds, simulation) for function, seconds in map(_observer, observers)]
     files = []  # what all processes write together
     if checkpoint is not None:
@@ -115,7 +143,7 @@ def run(
             seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
             files.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))
     if save is not None:
-        writer = result_writer(save, simulation, contacts)
+        writer = result_writer(save, simulation, contacts, surfaces)
         files.append(_Periodic(lambda s: _whole(writer.write_frame), every, simulation))
     tally, first = _Tally(), simulation.steps
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
@@ -164,6 +192,7 @@ def run(
                     writer.close()
             if checkpoint is not None and not apart:
                 save_checkpoint(simulation, checkpoint)
+            simulation.refresh_pages()
     return RunReport(
         tally.steps,
         simulation.time,

@@ -4,16 +4,19 @@ Everything is checked here, before the first number is stored: a refused call le
 """
 
 import math
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks, materials, shapes
+from gravel import checks, materials, shapes, words
 from gravel.cell import Cell, Deformation
 from gravel.engine import GROUPS
+from gravel.joints.kinds import AnyJoint
 from gravel.joints.mechanism import Mechanism
-from gravel.motion import Later, continued, surface_of
+from gravel.motion import Later, Motion, SurfaceVelocity, continued, surface_of
 from gravel.processes import number_new
 from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.rotations import multiply, rotate
@@ -27,7 +30,7 @@ SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHu
 
 
 class Scene:
-    """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs. ``gravity`` m/s2.
+    """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs. ``gravity`` (3,) m/s2.
 
     ``periodic``, for example ((x0, x1), None, (z0, z1)) in m: space repeats itself along some axes; what leaves the cell on one side comes
     in on the other. ``deformation``, a ``Deformation``: the cell is strained, sheared, or follows a stress.
@@ -37,7 +40,12 @@ class Scene:
     >>> grains = scene.add_bodies(Sphere(0.05), positions=[[0, 0, 0.05], [0, 0, 0.15]])
     """
 
-    def __init__(self, gravity: ArrayLike = (0.0, 0.0, -9.81), periodic=None, deformation: Deformation | None = None):
+    def __init__(
+        self,
+        gravity: ArrayLike = (0.0, 0.0, -9.81),
+        periodic: Sequence[ArrayLike | None] | None = None,
+        deformation: Deformation | None = None,
+    ):
         self.gravity = checks.array("gravity", gravity, (3,))
         if periodic is None and deformation is not None:
             raise ValueError("deformation is that of a periodic cell: give periodic=((x0, x1), ...), too")
@@ -57,6 +65,15 @@ class Scene:
 
     def __len__(self) -> int:
         return self.bodies.count
+
+    def __repr__(self) -> str:
+        counts = {"bodies": len(self), "joints": len(self.mechanism), "materials": len(self.materials)}
+        return words.call(self, **counts, gravity=self.gravity, **({} if self.cell is None else {"cell": self.cell}))
+
+    def _repr_html_(self) -> str | None:
+        from gravel.notebook import html_of
+
+        return html_of(self, len(self))
 
     @classmethod
     def from_simulation(cls, simulation: "Simulation") -> "Scene":
@@ -92,7 +109,24 @@ class Scene:
         scene.mechanism = simulation.mechanism.renumbered(number, simulation.time)
         return scene
 
-    def add_body(self, shape, position: ArrayLike | None = None, material: materials.Material | None = None, **options) -> int:
+    @classmethod
+    def from_file(cls, path: str | os.PathLike, seed: int | None = None) -> "Scene":
+        """The scene of a scene file (.yaml, docs/SCENE_FILES.md), without what it pours, takes out, computes and writes: for these see
+        ``gravel.load_scene_file``. ``seed``: another one than the file's."""
+        from gravel.scenefile.load import load_scene_file
+
+        return load_scene_file(path, seed).scene
+
+    def to_file(self, path: str | os.PathLike, dt: float = 0.002, time: float = 1.0) -> list[str]:
+        """Write a scene file (.yaml), as far as a file can say it, and tables of many bodies beside it. ``dt`` and ``time``, s: of the run
+        that it describes. Returns what is not in the file, in words: functions of time."""
+        from gravel.scenefile.write import scene_to_file
+
+        return scene_to_file(self, path, dt, time)
+
+    def add_body(
+        self, shape: shapes.Shape, position: ArrayLike | None = None, material: materials.Material | None = None, **options: Any
+    ) -> int:
         """Add one body and return its id. Options as for ``add_bodies``, in their singular form: ``quaternion``, ``velocity``,
         ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``, ``surface_velocity``."""
         _check_shape(shape)
@@ -119,7 +153,7 @@ class Scene:
 
     def add_bodies(
         self,
-        shape,
+        shape: shapes.Shape,
         positions: ArrayLike,
         material: materials.Material | None = None,
         *,
@@ -130,8 +164,8 @@ class Scene:
         inertias: ArrayLike | None = None,
         fixed: bool = False,
         group: int = 0,
-        motion=None,
-        surface_velocity=None,
+        motion: Motion | None = None,
+        surface_velocity: SurfaceVelocity | None = None,
         local: bool = False,
     ) -> np.ndarray:
         """Add N bodies of one kind of shape and return their ids (N,).
@@ -228,7 +262,7 @@ class Scene:
             raise ValueError(f"body must be one that forces can move; {body} is fixed or follows a motion")
         self.forces[int(body)] = (checks.array("force", force, (3,)), checks.array("torque", torque, (3,)))
 
-    def add_joint(self, joint, assemble: bool = False) -> int:
+    def add_joint(self, joint: AnyJoint, assemble: bool = False) -> int:
         """Join two bodies, or a body and the world, where they lie; returns the joint's id.
 
         >>> hinge = scene.add_joint(Revolute(None, door, point=(0, 0, 1), axis=(0, 0, 1)))

@@ -5,16 +5,21 @@ step; there is no controller whose gain has to be found.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from gravel import checks
-from gravel.joints.drives import ForceMotor, SpeedMotor
+from gravel import checks, words
+from gravel.joints.drives import Drive, ForceMotor, SpeedMotor
 from gravel.joints.kinds import Prismatic
 from gravel.materials import Material
 from gravel.shapes import Box
+
+if TYPE_CHECKING:
+    from gravel.scene import Scene
+    from gravel.simulation import Simulation
 
 THICKNESS = 0.1  # of the shorter side, unless it is given
 
@@ -35,14 +40,14 @@ class ServoWall:
 
     def __init__(
         self,
-        scene,
+        scene: "Scene",
         centre: ArrayLike,
         normal: ArrayLike,
         size: ArrayLike,
         *,
-        force=None,
-        stress=None,
-        speed=None,
+        force: Drive | None = None,
+        stress: Drive | None = None,
+        speed: Drive | None = None,
         area: float | None = None,
         across: ArrayLike | None = None,
         on: int | None = None,
@@ -72,6 +77,9 @@ class ServoWall:
         self.joint = scene.add_joint(Prismatic(on, self.body, point=centre, axis=self.normal, motor=motor))
         scene.set_force(self.body, force=-scene.gravity / scene.bodies.inverse_mass[self.body, 0])
 
+    def __repr__(self) -> str:
+        return words.call(self, body=self.body, joint=self.joint, normal=self.normal, area=words.rough(self.area))
+
     def _across(self, across):
         """A direction along the plate."""
         if across is None:
@@ -95,30 +103,38 @@ class ServoWall:
             return ForceMotor(value)
         return ForceMotor((lambda time: self.area * value(time)) if callable(value) else self.area * value)
 
-    def set(self, simulation, *, force=None, stress=None, speed=None, area: float | None = None) -> None:
+    def set(
+        self,
+        simulation: "Simulation",
+        *,
+        force: Drive | None = None,
+        stress: Drive | None = None,
+        speed: Drive | None = None,
+        area: float | None = None,
+    ) -> None:
         """Another force, stress or speed from now on; ``area`` m2: what a stress pushes on, where the sample's face has changed."""
         if area is not None:
             self.area = checks.number("area", area, above=0.0)
         simulation.set_motor(self.joint, self._motor(force, stress, speed))
 
-    def travel(self, simulation) -> float:
+    def travel(self, simulation: "Simulation") -> float:
         """How far it has gone along its normal, m."""
         return float(simulation.joints.slide[self.joint])
 
-    def contact_force(self, simulation) -> np.ndarray:
+    def contact_force(self, simulation: "Simulation") -> np.ndarray:
         """(3,) N that contacts exerted on it in the last step, mean over the step."""
         return contact_force(simulation, self.body)
 
-    def load(self, simulation) -> float:
+    def load(self, simulation: "Simulation") -> float:
         """N that contacts pushed back with against its normal, mean over the last step."""
         return float(-self.contact_force(simulation) @ self.normal)
 
-    def stress(self, simulation) -> float:
+    def stress(self, simulation: "Simulation") -> float:
         """Pa: the same over its area."""
         return self.load(simulation) / self.area
 
 
-def contact_force(simulation, bodies) -> np.ndarray:
+def contact_force(simulation: "Simulation", bodies: ArrayLike) -> np.ndarray:
     """(3,) N that all contacts exerted on a body, or on some bodies together, in the last step, mean over the step."""
     table = simulation.contacts
     own_a, own_b = np.isin(table.body_a, bodies), np.isin(table.body_b, bodies)

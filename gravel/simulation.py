@@ -13,26 +13,29 @@ import uuid
 import weakref
 from array import array
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gravel import cautions, checks
+from gravel import cautions, checks, tables, words
 from gravel.cell import Deformation
 from gravel.contacts import ContactTable
 from gravel.engine import CellTooSmall, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
-from gravel.joints.kinds import SLIDES, TURNS
+from gravel.joints.drives import Motor
+from gravel.joints.kinds import SLIDES, TURNS, AnyJoint
 from gravel.joints.table import JointTable, joint_table
 from gravel.materials import DEFAULT, Material
-from gravel.motion import pose_at, surface_at, surface_of
+from gravel.motion import Motion, SurfaceVelocity, pose_at, surface_at, surface_of
 from gravel.processes import Traffic, make_processes
 from gravel.queries import RayHits, bodies_in_box, cast_rays
 from gravel.rotations import conjugate, multiply, to_rotation_vector
 from gravel.scene import Scene, body_block
 from gravel.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
+from gravel.shapes import Shape
 from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
 from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
@@ -41,17 +44,28 @@ from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, 
 from gravel.team import Team
 
 if TYPE_CHECKING:
+    import pandas
+
     from gravel.run import RunReport
+    from gravel.view.viewer.show import View
 
 PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
 TOLERANCE = 0.05  # of |gravity| dt: the default tolerance of a step
 WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
+REPORT_UNITS = {
+    "time": "s",
+    "residual": "m/s",
+    "residual_rms": "m/s",
+    "max_penetration": "m",
+    "kinetic_energy": "J",
+    "joint_violation": "m",
+}
 ASSEMBLY_ROUNDS = 100  # of Newton's method, to close joints at the start
 LARGE = 4.0  # times the median radius of what moves: fixed bodies of this size are known to all processes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepReport:
     """How one step went.
 
@@ -89,6 +103,17 @@ class StepReport:
     bodies: int
     traffic: Traffic
     seconds: dict = field(repr=False)
+
+    def __repr__(self) -> str:
+        shown = ("step", "time", "bodies", "contacts", "iterations", "residual", "converged", "max_penetration", "kinetic_energy")
+        seldom = ("impacts", "joint_violation", "broken")  # told where there are any
+        values = {name: getattr(self, name) for name in (*shown, *(name for name in seldom if getattr(self, name)))}
+        return words.call(self, **{name: words.rough(value) if isinstance(value, float) else value for name, value in values.items()})
+
+    def _repr_html_(self) -> str:
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in ("traffic", "seconds")}
+        stages = {f"{name} took": seconds for name, seconds in self.seconds.items()}
+        return tables.pairs_html({**values, **stages}, {**REPORT_UNITS, **dict.fromkeys(stages, "s")}, f"step {self.step}")
 
 
 class Simulation:
@@ -151,7 +176,7 @@ class Simulation:
         recovery_speed: float = 1.0,
         warm_start: bool = True,
         restitution_threshold: float | None = None,
-        bounds=None,
+        bounds: ArrayLike | None = None,
         ellipsoid_method: str = "direct",
         joints: str = "direct",
         integrator: str = "midpoint",
@@ -196,6 +221,7 @@ class Simulation:
         self.motion_starts = {b: (scene.bodies.position[b].copy(), scene.bodies.quaternion[b].copy(), 0.0) for b in self.motions}
         self.run_id = uuid.uuid4().hex  # of this very run: kept by its checkpoints, copies and results, so that they know each other
         self.origin: dict = {}  # what made the scene, if that is known: a built-in scene's name, bodies and seed
+        self.until: float | None = None  # s, up to which the run goes that is under way, or the last one went
         self.report: StepReport | None = None
         self.tell: Callable[[str], None] = no_lap  # is told in words what keeps the first step waiting
         self._refused = False  # whether the last step was: the engine then holds contacts of no step that was taken
@@ -204,6 +230,7 @@ class Simulation:
         self._under_way = _nobody  # who is changing the engine, if anybody is
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._warned_of_speed = False
+        self._pages: list[Any] = []  # pages that follow it, see ``view``
         cautions.check_cohesion(self, self.materials.contact_values())
         cautions.warn_of_arms(self)
         self.mechanism = scene.mechanism.copy()
@@ -212,6 +239,19 @@ class Simulation:
         self._movers = NO_MOVERS  # bodies with a motion that have moved in this step
         self._roused = False  # whether something has changed that wakes all: they do before the next step
         self._made = True
+
+    def __repr__(self) -> str:
+        if not self.__dict__.get("_made"):
+            return "Simulation(not made yet)"
+        here = {"process": f"{self.processes.rank} of {self.processes.size}"} if self.processes.size > 1 else {}
+        counts = {"steps": self.steps, "bodies": self.views.own, "joints": len(self.mechanism)}
+        solver = type(self.solver).__name__
+        return words.call(self, time=words.rough(self.time), **counts, dt=words.rough(self.dt), solver=solver, device=self.device, **here)
+
+    def _repr_html_(self) -> str | None:
+        from gravel.notebook import html_of
+
+        return html_of(self, self.views.own)
 
     def __setattr__(self, name, value):
         """Settings (``gravel.settings``) are checked as in the constructor and hold from the next step on; ``time`` goes on when ``dt``
@@ -235,13 +275,17 @@ class Simulation:
     def step(self) -> StepReport:
         """Advance by ``dt``; returns a ``StepReport``."""
         with _Alone(self):
-            if not self._stepped:
-                prepared = self._warm_up()
-                try:
-                    return self._take_step()
-                finally:
-                    prepared()
+            report = self._take_step() if self._stepped else self._take_first_step()
+        for page in self._pages:
+            page(self)
+        return report
+
+    def _take_first_step(self):
+        prepared = self._warm_up()
+        try:
             return self._take_step()
+        finally:
+            prepared()
 
     def _warm_up(self):
         self._renew_rules()
@@ -531,7 +575,7 @@ class Simulation:
         return self._watch.to_arrays()
 
     def restore_watch(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what ``watch_arrays`` gave."""
+        """Take over what ``watch_arrays`` gave; see ``gravel.sleep.Watch``."""
         self._watch.from_arrays(arrays)
 
     # --- joints in the step
@@ -677,8 +721,8 @@ class Simulation:
         asleep.flags.writeable = False
         return asleep
 
-    def wake(self, ids=None) -> None:
-        """Wake bodies with all that rests on them or under them, None: all that sleep. They may fall asleep again."""
+    def wake(self, ids: ArrayLike | None = None) -> None:
+        """Wake bodies, ``ids`` (n,) or one, with all that rests on them or under them, None: all that sleep. They may fall asleep again."""
         if ids is not None:
             ids = self._checked_ids(ids)
         with _Alone(self):
@@ -720,7 +764,7 @@ class Simulation:
         names.flags.writeable = False
         return names
 
-    def shape_of(self, body: int) -> Any:
+    def shape_of(self, body: int) -> Shape:
         """The shape of a body, such as Sphere(0.01), in the frame that its pose places: of a hull, mesh or compound that can move, about
         its centre of mass and along its principal axes. Ground comes back as a Mesh, spheres that are joined as a Clump."""
         tag = self.engine.pick("tag", [self._check_present(body)])[0]
@@ -768,11 +812,11 @@ class Simulation:
             raise SimulationError("joints are known to the process that solves them: sim.gather('joints') brings them to the first")
         return joint_table(self.mechanism.coordinates, self.engine.joint_state())
 
-    def cast_rays(self, origins, directions, reach: float = math.inf) -> RayHits:
+    def cast_rays(self, origins: ArrayLike, directions: ArrayLike, reach: float = math.inf) -> RayHits:
         """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
         return cast_rays(self._engine_now(), origins, directions, reach)
 
-    def bodies_in_box(self, low, high) -> np.ndarray:
+    def bodies_in_box(self, low: ArrayLike, high: ArrayLike) -> np.ndarray:
         """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
         return bodies_in_box(self._engine_now(), low, high)
 
@@ -781,6 +825,14 @@ class Simulation:
         self.views.take_back()
         self._renew_rules()
         return self.engine
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The bodies that are there as a pandas DataFrame, a row for each id: shape, material, sizes, pose and velocities. Vectors
+        are columns such as ``position_x``, and ``attrs["units"]`` has their units."""
+        there = self.alive
+        columns = {name: getattr(self, source)[there] for name, (source, _) in tables.BODIES.items()}
+        columns["material"] = self.material_numbers[self.ids[there]]
+        return tables.data_frame(columns, tables.BODY_UNITS, tables.need("pandas", "to_pandas").Index(self.ids[there], name="id"))
 
     def state_hash(self) -> str:
         """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit, on any number of processes."""
@@ -802,19 +854,19 @@ class Simulation:
     # --- bodies that come and go
     def add_bodies(
         self,
-        shape,
-        positions,
+        shape: Shape,
+        positions: ArrayLike,
         material: Material | None = None,
         *,
-        quaternions=None,
-        velocities=None,
-        angular_velocities=None,
-        masses=None,
-        inertias=None,
+        quaternions: ArrayLike | None = None,
+        velocities: ArrayLike | None = None,
+        angular_velocities: ArrayLike | None = None,
+        masses: ArrayLike | None = None,
+        inertias: ArrayLike | None = None,
         fixed: bool = False,
         group: int = 0,
-        motion=None,
-        surface_velocity=None,
+        motion: Motion | None = None,
+        surface_velocity: SurfaceVelocity | None = None,
         local: bool = False,
     ) -> np.ndarray:
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``. Of several processes all must call it: with
@@ -851,9 +903,9 @@ class Simulation:
             self.surfaces.update((body, surface) for body in ids.tolist())
         return ids
 
-    def remove(self, ids) -> None:
-        """Take bodies out: they touch nothing and are nowhere any more. Their ids are not used again. Of several processes all must call
-        it; those go that any of them names."""
+    def remove(self, ids: ArrayLike) -> None:
+        """Take bodies out, ``ids`` (n,) or one: they touch nothing and are nowhere any more. Their ids are not used again. Of several
+        processes all must call it; those go that any of them names."""
         ids = self.processes.union(self._checked_ids(ids))
         with _Alone(self):
             self.views.take_back()
@@ -874,7 +926,7 @@ class Simulation:
         (radius,) = self.processes.largest(self.typical_radius)
         return np.asarray(block["extent"])[:, 3] > LARGE * radius if motion is None and surface is None else True
 
-    def _checked_ids(self, ids):
+    def _checked_ids(self, ids) -> np.ndarray:
         ids = checks.array("ids", np.atleast_1d(ids), (None,), dtype=np.int64)
         if len(ids) and (ids.min() < 0 or ids.max() >= self.count):
             raise ValueError(f"ids must be below {self.count}, not {ids.min()} to {ids.max()}")
@@ -893,15 +945,15 @@ class Simulation:
                 raise ValueError(f"{name} must be what material_of(body) gives, not another Material that is equal to it")
         self._change_materials(lambda: self.materials.set_pair(material_a, material_b, values))
 
-    def set_material(self, ids, material: Material) -> None:
-        """Bodies are made of ``material`` from now on, as far as contacts go; they keep their mass."""
-        ids = self._checked_ids(ids)
-        if not self.alive[ids].all():
-            raise ValueError(f"ids must be those of bodies that are there, but body {ids[~self.alive[ids]][0]} was removed")
+    def set_material(self, ids: ArrayLike, material: Material) -> None:
+        """Bodies, ``ids`` (n,) or one, are made of ``material`` from now on, as far as contacts go; they keep their mass."""
+        bodies = self._checked_ids(ids)
+        if not self.alive[bodies].all():
+            raise ValueError(f"ids must be those of bodies that are there, but body {bodies[~self.alive[bodies]][0]} was removed")
 
         def change():
             number = self.materials.number_of(material)
-            for body in ids.tolist():
+            for body in bodies.tolist():
                 self._material_of[body] = number
 
         self._change_materials(change)
@@ -941,7 +993,7 @@ class Simulation:
         number = np.frombuffer(self._material_of, np.int32)[self.engine.ids()]
         self.engine.set_field("tag", slice(MATERIAL, MATERIAL + 1), np.array(self.materials.row, np.int32)[number, None])
 
-    def add_joint(self, joint) -> int:
+    def add_joint(self, joint: AnyJoint) -> int:
         """Join two bodies as they lie now; returns the joint's id."""
         if self.processes.size > 1:
             raise SimulationError("joints must be part of the scene where several processes share it: scene.add_joint")
@@ -980,7 +1032,7 @@ class Simulation:
                 self.engine.break_joints([joint])
             self._part()
 
-    def set_motor(self, joint: int, motor, coordinate: str | None = None) -> None:
+    def set_motor(self, joint: int, motor: Motor, coordinate: str | None = None) -> None:
         """Replace the motor of a joint that was made with one. ``coordinate`` "slide" or "angle", where a joint has both."""
         self._check_joint(joint)
         if coordinate is not None:
@@ -995,7 +1047,7 @@ class Simulation:
         if checks.count("joint", joint) >= len(self.mechanism):
             raise ValueError(f"joint must be an id below {len(self.mechanism)}, not {joint}")
 
-    def set_motion(self, body: int, motion) -> None:
+    def set_motion(self, body: int, motion: Motion | None) -> None:
         """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""
         self._check_present(body)
         self.views.take_back()
@@ -1011,7 +1063,7 @@ class Simulation:
             self.motions[int(body)] = motion
             self.motion_starts[int(body)] = (self.positions[body].copy(), self.quaternions[body].copy(), self.time)
 
-    def set_surface_velocity(self, body: int, surface_velocity) -> None:
+    def set_surface_velocity(self, body: int, surface_velocity: SurfaceVelocity | None) -> None:
         """The surface of a body moves so from now on, see ``Scene.add_bodies``; None: with the body."""
         if checks.count("body", body) >= self.count:
             raise ValueError(f"body must be an id below {self.count}, not {body}")
@@ -1042,11 +1094,30 @@ class Simulation:
         checkpoint: str | os.PathLike | None = None,
         checkpoint_every: float | None = None,
         contacts: bool = False,
+        surfaces: bool | str = "auto",
     ) -> "RunReport":
         """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.run``."""
         from gravel.run import run
 
-        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every, contacts)
+        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every, contacts, surfaces)
+
+    def view(self, browser: bool | None = None, host: str = "127.0.0.1", port: int = 0, **facts: Any) -> "View":
+        """Show it in a page that follows it as it steps, and may pause it (extra view). ``browser``: whether to open one (None: not in a
+        notebook, where the page is shown inline). ``host``: who can reach it, by default this machine alone; ``port`` 0: any that is
+        free."""
+        from gravel.view.viewer.show import view_of
+
+        if self.processes.size > 1:
+            raise SimulationError("a simulation that several processes share cannot be viewed while it runs: gravel view its result file")
+        made = view_of(self, browser, host, port, **facts)
+        self._pages.append(made.source)
+        made.when_closed = lambda: self._pages.remove(made.source)
+        return made
+
+    def refresh_pages(self) -> None:
+        """A run has ended: pages that follow it show its last state."""
+        for page in self._pages:
+            page.rest(self)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a checkpoint, from which ``Simulation.load`` continues bit for bit."""

@@ -10,10 +10,13 @@ problem is solved and renewed every few iterations (a fixed point of cone proble
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gravel import checks
 from gravel.engine import Problem
+
+if TYPE_CHECKING:
+    from gravel.problem import ConeProblem, MatrixConeProblem, Solution
 
 RENEW = 10  # iterations between two updates of the De Saxcé terms
 SHRINKS = 60  # times that APGD may halve its step in one iteration
@@ -46,7 +49,7 @@ class Solver:
         if self.tolerance is not None:
             checks.number(f"{type(self).__name__} tolerance", self.tolerance, minimum=0.0)
 
-    def solve(self, problem, friction: str = "cone", history: bool = False):
+    def solve(self, problem: "ConeProblem | MatrixConeProblem", friction: str = "cone", history: bool = False) -> "Solution":
         """Solve a ``ConeProblem``; returns its ``Solution``. ``history=True`` keeps the residual of the iterations."""
         work = problem.prepare(checks.choice("friction", friction, ("cone", "coulomb")))
         return problem.solution(work, self.run(work, history), self.tolerance or 0.0)
@@ -257,8 +260,8 @@ class Best:
         worst, rms = self.work.residual(x, g)
         if not math.isfinite(worst + rms):
             raise FloatingPointError(f"the solver diverged in iteration {iteration}; use a smaller step or another solver")
-        if self.history is not None:
-            self.history.append(worst)
+        if self.history is not None:  # while a step shrinks, nothing is accepted: the last residual holds on
+            self.history += self.history[-1:] * (iteration - len(self.history)) + [worst]
         if worst < self.residual:
             self.residual, self.rms = worst, rms
             if self.x is None:

@@ -83,6 +83,9 @@ class Bodies:
         self._store = {field.name: empty_field(field, 0, self.real) for field in FIELDS}
         self._refresh()
 
+    def __repr__(self) -> str:
+        return f"Bodies({self.count} bodies: {', '.join(field.name for field in FIELDS)})"
+
     def append(self, block: Mapping[str, Any]) -> np.ndarray:
         """Add the rows of ``block`` (name -> array of n rows, or of one for all; fields that are not given are fresh); returns their
         places."""
@@ -149,6 +152,9 @@ class Views:
         self._refusal = weakref.WeakMethod(refusal)  # its owner holds these views: no circle, so that all memory goes with it
         self._lent: dict[str, np.ndarray] = {}  # since the last step
         self._held: dict[str, weakref.ref] = {}  # before it: by users, or by nobody
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.own} bodies of {self.count} ids: {', '.join(field.name for field in FIELDS)})"
 
     def __getattr__(self, name):
         """A field of all bodies by id, to be read: ``views.extent``."""

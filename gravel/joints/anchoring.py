@@ -25,7 +25,7 @@ def check_bodies(joint, bodies):
                 raise ValueError(f"{type(joint).__name__} {name} must be the id of a body, below {bodies.count}, not {body}")
             if bodies.status[body] == REMOVED:
                 raise ValueError(f"{type(joint).__name__} {name} must be a body that is there, but body {body} was removed")
-            movable |= can_move(bodies.status[body])
+            movable |= bool(can_move(bodies.status[body]))
     if not movable:
         raise ValueError(f"{joint.describe()} must have an end that forces can move, but both are fixed or follow a motion")
 

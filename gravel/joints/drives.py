@@ -8,13 +8,17 @@ A motor or spring says which law its row follows (``law``: role and numbers) and
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gravel import checks
 from gravel.joints.rows import FORCE, POSITION, SPEED, SPRING, SPRING_FUNCTION
 from gravel.motion import Later
+
+Drive = float | Callable[[float], float]  # a number, or a function of the time in s
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Limits:
     lower: float = -math.inf
     upper: float = math.inf
     restitution: float = 0.0
-    stiffness: float = None
+    stiffness: float | None = None
     damping: float = 0.0
 
     def __post_init__(self):
@@ -47,7 +51,7 @@ class Limits:
 class SpeedMotor:
     """Keeps a speed, a number or a function of time, with a force or torque up to ``limit``."""
 
-    speed: object
+    speed: Drive
     limit: float = math.inf
 
     def __post_init__(self):
@@ -56,16 +60,19 @@ class SpeedMotor:
 
     @property
     def is_function(self) -> bool:
+        """Whether it has to be asked in every step."""
         return callable(self.speed)
 
     def after(self, time: float) -> "SpeedMotor":
         """The same motor in a run that starts ``time`` s later."""
-        return replace(self, speed=Later(self.speed, time)) if self.is_function else self
+        return replace(self, speed=Later(self.speed, time)) if callable(self.speed) else self
 
-    def law(self) -> dict:
+    def law(self) -> dict[str, Any]:
+        """Role and numbers of its row."""
         return _motor_law(SPEED, self.speed, limit=self.limit)
 
-    def evaluate(self, now: "Moment") -> dict:
+    def evaluate(self, now: "Moment") -> dict[str, float]:
+        """The numbers of its row in a step."""
         return {"value": finite_answer(self.speed, now.end)}
 
 
@@ -76,9 +83,9 @@ class PositionMotor:
     Rigid by default. With a ``stiffness`` it is a servo: a spring towards the position, with ``damping`` of the difference of
     speeds."""
 
-    position: object
+    position: Drive
     limit: float = math.inf
-    stiffness: float = None
+    stiffness: float | None = None
     damping: float = 0.0
 
     def __post_init__(self):
@@ -92,16 +99,19 @@ class PositionMotor:
 
     @property
     def is_function(self) -> bool:
+        """Whether it has to be asked in every step."""
         return callable(self.position)
 
     def after(self, time: float) -> "PositionMotor":
         """The same motor in a run that starts ``time`` s later."""
-        return replace(self, position=Later(self.position, time)) if self.is_function else self
+        return replace(self, position=Later(self.position, time)) if callable(self.position) else self
 
-    def law(self) -> dict:
+    def law(self) -> dict[str, Any]:
+        """Role and numbers of its row."""
         return _motor_law(POSITION, self.position, self.limit, self.stiffness or 0.0, self.damping)
 
-    def evaluate(self, now: "Moment") -> dict:
+    def evaluate(self, now: "Moment") -> dict[str, float]:
+        """The numbers of its row in a step."""
         return {"value": finite_answer(self.position, now.time), "ahead": finite_answer(self.position, now.time + now.step)}
 
 
@@ -109,23 +119,26 @@ class PositionMotor:
 class ForceMotor:
     """Pushes with a force (N, on a slide) or torque (N m, on a hinge): a number or a function of time."""
 
-    force: object
+    force: Drive
 
     def __post_init__(self):
         _number_or_function("ForceMotor force", self.force)
 
     @property
     def is_function(self) -> bool:
+        """Whether it has to be asked in every step."""
         return callable(self.force)
 
     def after(self, time: float) -> "ForceMotor":
         """The same motor in a run that starts ``time`` s later."""
-        return replace(self, force=Later(self.force, time)) if self.is_function else self
+        return replace(self, force=Later(self.force, time)) if callable(self.force) else self
 
-    def law(self) -> dict:
+    def law(self) -> dict[str, Any]:
+        """Role and numbers of its row."""
         return _motor_law(FORCE, self.force)
 
-    def evaluate(self, now: "Moment") -> dict:
+    def evaluate(self, now: "Moment") -> dict[str, float]:
+        """The numbers of its row in a step."""
         return {"value": finite_answer(self.force, now.time)}
 
 
@@ -136,8 +149,8 @@ class SpringLaw:
 
     stiffness: float = 0.0
     damping: float = 0.0
-    rest: float = None
-    force: object = None
+    rest: float | None = None
+    force: Callable[[float, float], float] | None = None
 
     def __post_init__(self):
         checks.number("spring stiffness", self.stiffness, minimum=0.0)
@@ -153,18 +166,19 @@ class SpringLaw:
 
     @property
     def is_function(self) -> bool:
+        """Whether it has to be asked in every step."""
         return self.force is not None
 
     def after(self, time: float) -> "SpringLaw":
         """The same spring in a run that starts ``time`` s later: it does not know the time."""
         return self
 
-    def law(self, now: float) -> dict:
+    def law(self, now: float) -> dict[str, Any]:
         """``now``: where its coordinate is."""
         role = SPRING_FUNCTION if self.is_function else SPRING
         return {"role": role, "value": now if self.rest is None else self.rest, "stiffness": self.stiffness, "damping": self.damping}
 
-    def evaluate(self, now: "Moment") -> dict:
+    def evaluate(self, now: "Moment") -> dict[str, Any]:
         """The force, and its slopes, which make the step stable; where they would drive it, they are left out."""
         x, rate = now.coordinate, now.rate
         dx, dv = 1e-6 * (abs(x) + 1e-3), 1e-6 * (abs(rate) + 1e-3)
@@ -188,6 +202,7 @@ class Moment:
 
 
 MOTORS = (SpeedMotor, PositionMotor, ForceMotor)
+Motor = SpeedMotor | PositionMotor | ForceMotor
 
 
 def as_limits(name, limits):
@@ -218,10 +233,11 @@ class NoNumber(ValueError):
     """A user's function gave something else than a finite number."""
 
 
-def finite_answer(function, *arguments) -> float:
+def finite_answer(function: Any, *arguments: float) -> float:
     """What a user's function gives, checked."""
-    answer = function(*arguments)
-    if not isinstance(answer, (numbers.Real, np.ndarray)) or np.ndim(answer) != 0 or not math.isfinite(answer):
+    answer: Any = function(*arguments)
+    numeric = isinstance(answer, (numbers.Real, np.ndarray))
+    if not numeric or np.ndim(answer) != 0 or not math.isfinite(answer):
         given = ", ".join(f"{a:g}" for a in arguments)
         raise NoNumber(f"must give a finite number, but at ({given}) it gives {answer!r}")
     return float(answer)

@@ -21,13 +21,14 @@ A body is its id, or None for the world. The engines' ``gauges`` have the gradie
 """
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gravel import checks
-from gravel.joints.drives import MOTORS, SpringLaw, as_limits
+from gravel import checks, words
+from gravel.joints.drives import MOTORS, Limits, Motor, SpringLaw, as_limits
 from gravel.joints.rows import FRICTION, HOLD, LIMIT, SPRING, Row
 from gravel.rotations import between, rotate
 
@@ -45,18 +46,20 @@ LINE = (OFFSET_X, OFFSET_Y)
 AXIS = (DOT + 2, DOT + 5)  # a1 . b3, a2 . b3
 LOCK = (DOT + 5, DOT + 6, DOT + 1)  # a2 . b3, a3 . b1, a1 . b2
 
+Bounds = Limits | tuple[float, float]  # (lower, upper)
+
 
 class Drive(NamedTuple):
     """What acts on one coordinate of a joint."""
 
     gauge: int
     start: float  # the coordinate's value at the start
-    limits: object
-    motor: object
+    limits: Any
+    motor: Any
     friction: float
-    spring: object
+    spring: Any
 
-    def rows(self, size, lengths):
+    def rows(self, size: float, lengths: dict[int, float]) -> Iterator[Row]:
         """Limits, friction, spring and motor, each a row."""
         scale, start = {ANGLE: size, SWING: lengths[DISTANCE]}.get(self.gauge, 1.0), {"start": self.start}
         if self.limits is not None:
@@ -71,21 +74,21 @@ class Drive(NamedTuple):
                 yield Row(self.gauge, values.pop("role"), scale, {**values, **start}, law if law.is_function else None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Joint:
     """What all joints between two bodies have.
 
-    ``point`` m and ``axis``: where it is and along what, in world coordinates. ``point_b`` and ``axis_b``: the same for body b,
-    where they differ at the start; ``Scene.add_joint(..., assemble=True)`` lets the simulation close the difference.
-    ``collide``: whether the two bodies may touch each other. It breaks when its reaction exceeds ``break_force`` N or
-    ``break_torque`` N m."""
+    ``body_a``, ``body_b``: ids, or None for the world. ``point`` (3,) m and ``axis`` (3,): where it is and along what, in world
+    coordinates. ``point_b`` and ``axis_b``: the same for body b, where they differ at the start; ``Scene.add_joint(..., assemble=True)``
+    lets the simulation close the difference. ``collide``: whether the two bodies may touch each other. It breaks when its reaction
+    exceeds ``break_force`` N or ``break_torque`` N m."""
 
-    body_a: int
-    body_b: int
-    point: object = (0.0, 0.0, 0.0)
-    axis: object = (0.0, 0.0, 1.0)
-    point_b: object = None
-    axis_b: object = None
+    body_a: int | None
+    body_b: int | None
+    point: Any = (0.0, 0.0, 0.0)
+    axis: Any = (0.0, 0.0, 1.0)
+    point_b: Any = None
+    axis_b: Any = None
     collide: bool = False
     break_force: float = math.inf
     break_torque: float = math.inf
@@ -114,6 +117,9 @@ class Joint:
         for _, prefix in self.COORDINATES:
             self._check_drive(kind, prefix)
 
+    def __repr__(self) -> str:
+        return words.of_fields(self)
+
     def _check_drive(self, kind, prefix):
         names = {f.name for f in fields(self)}
         if prefix + "limits" in names:
@@ -128,9 +134,9 @@ class Joint:
         checks.number(f"{kind} {prefix}start", getattr(self, prefix + "start", 0.0))
 
     @property
-    def drives(self):
+    def drives(self) -> list[Drive]:
         """What acts on each coordinate, in the order of ``COORDINATES``."""
-        option = lambda name, default: getattr(self, name, default)  # noqa: E731
+        option: Callable[[str, Any], Any] = lambda name, default: getattr(self, name, default)  # noqa: E731
         return [
             Drive(
                 gauge,
@@ -143,7 +149,7 @@ class Joint:
             for gauge, prefix in self.COORDINATES
         ]
 
-    def rows(self, number, size, lengths):
+    def rows(self, number: int, size: float, lengths: dict[int, float]) -> Iterable[Row]:
         """The joint's rows: ``number`` is its id, ``size`` a length of its bodies, ``lengths`` its gauges that are not zero at the
         start."""
         for gauge in self.HOLDS:
@@ -151,35 +157,36 @@ class Joint:
         for drive in self.drives:
             yield from drive.rows(size, lengths)
 
-    def held_at(self, gauge, lengths):
+    def held_at(self, gauge: int, lengths: dict[int, float]) -> float:
         """What a gauge is held at."""
         if gauge != self.LENGTH:
             return 0.0
-        return lengths[gauge] if self.length is None else math.copysign(self.length, lengths[gauge])
+        length = getattr(self, "length", None)
+        return lengths[gauge] if length is None else math.copysign(length, lengths[gauge])
 
     @property
-    def across(self):
-        """Direction of a1, at right angles to the axis, where it matters."""
+    def across(self) -> np.ndarray | None:
+        """(3,) direction of a1, at right angles to the axis, where it matters."""
         return None
 
-    def seen(self, lengths):
+    def seen(self, lengths: dict[int, float]) -> list[tuple[int, float, float]]:
         """Coordinates that users see: (gauge, what it is called at the start, gauge at the start)."""
         return [(drive.gauge, drive.start, lengths.get(drive.gauge, 0.0)) for drive in self.drives]
 
-    def describe(self):
+    def describe(self) -> str:
         """The joint in a few words, for messages."""
         name = lambda body: "the world" if body is None else f"body {body}"  # noqa: E731
         return f"{type(self).__name__} between {name(self.body_a)} and {name(self.body_b)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spherical(Joint):
     """A ball joint: the points stay together, b turns freely."""
 
     HOLDS = POINT
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Universal(Joint):
     """Cardan joint: the points stay together, ``axis`` (fixed in a) and ``axis_b`` (fixed in b) at right angles."""
 
@@ -191,33 +198,33 @@ class Universal(Joint):
             raise ValueError("Universal needs axis_b, the axis fixed in body b, at right angles to axis")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fixed(Joint):
     """Welds two bodies together as they lie."""
 
     HOLDS = (*POINT, *LOCK)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Planar(Joint):
     """b slides on the plane through the point, square to the axis, and turns about the axis."""
 
     HOLDS = (OFFSET_Z, *AXIS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OneDrive(Joint):
     """A joint with one free coordinate, on which limits, a motor, friction (N or N m) and a spring may act. Its position is
     ``start`` where the points meet and nothing has turned."""
 
-    limits: object = None
-    motor: object = None
+    limits: Bounds | None = None
+    motor: Motor | None = None
     friction: float = 0.0
-    spring: SpringLaw = None
+    spring: SpringLaw | None = None
     start: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Revolute(OneDrive):
     """A hinge: b turns about the axis. Coordinate: the angle, rad."""
 
@@ -225,7 +232,7 @@ class Revolute(OneDrive):
     COORDINATES = ((ANGLE, ""),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prismatic(OneDrive):
     """A slide: b moves along the axis and does not turn. Coordinate: the slide, m."""
 
@@ -233,7 +240,7 @@ class Prismatic(OneDrive):
     COORDINATES = ((OFFSET_Z, ""),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PointOnLine(OneDrive):
     """The point of b stays on the line through the point of a along the axis; b turns freely. Coordinate: the slide, m."""
 
@@ -241,19 +248,19 @@ class PointOnLine(OneDrive):
     COORDINATES = ((OFFSET_Z, ""),)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TwoDrives(OneDrive):
     """A joint that slides and turns: ``limits``, ``motor``, ``friction``, ``spring`` and ``start`` act on the slide, the same names
     with ``turn_`` on the angle."""
 
-    turn_limits: object = None
-    turn_motor: object = None
+    turn_limits: Bounds | None = None
+    turn_motor: Motor | None = None
     turn_friction: float = 0.0
-    turn_spring: SpringLaw = None
+    turn_spring: SpringLaw | None = None
     turn_start: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cylindrical(TwoDrives):
     """b slides along the axis and turns about it. ``limits``, ``motor``, ``friction``, ``spring`` and ``start`` act on the slide,
     the same names with ``turn_`` on the angle."""
@@ -262,7 +269,7 @@ class Cylindrical(TwoDrives):
     COORDINATES = ((OFFSET_Z, ""), (ANGLE, "turn_"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Screw(Cylindrical):
     """A Cylindrical joint whose slide follows the angle: ``pitch`` m a turn (right-handed if positive)."""
 
@@ -273,7 +280,7 @@ class Screw(Cylindrical):
         if checks.number("Screw pitch", self.pitch) == 0.0:
             raise ValueError("Screw pitch must not be zero: m a turn")
 
-    def rows(self, number, size, lengths):
+    def rows(self, number: int, size: float, lengths: dict[int, float]) -> Iterable[Row]:
         slide = number, OFFSET_Z, self.pitch / (2 * math.pi)
         turning = Row(ANGLE, HOLD, 1.0, {"value": -lengths[OFFSET_Z]}, pair=slide)
         held = len(self.HOLDS)
@@ -281,11 +288,11 @@ class Screw(Cylindrical):
         return [*rows[:held], turning, *rows[held:]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Distance(Joint):
     """A rod between ``point`` on a and ``point_b`` on b: their distance stays ``length`` (None: as at the start)."""
 
-    length: float = None
+    length: float | None = None
 
     HOLDS = (DISTANCE,)
     LENGTH = DISTANCE
@@ -294,17 +301,17 @@ class Distance(Joint):
         super().__post_init__()
         _check_rod(self)
 
-    def seen(self, lengths):
+    def seen(self, lengths: dict[int, float]) -> list[tuple[int, float, float]]:
         return [(DISTANCE, 0.0, lengths[DISTANCE])]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RevoluteSpherical(OneDrive):
     """A rod without mass that turns about ``axis`` through ``point`` on a, at right angles to it, and ends in a ball joint at
     ``point_b`` on b: the points stay ``length`` m apart (None: as at the start). Coordinate: the rod's angle about the axis, rad,
     ``start`` where it lies at the start; a motor there turns the rod."""
 
-    length: float = None
+    length: float | None = None
 
     HOLDS = (DISTANCE, OFFSET_Z)
     LENGTH = DISTANCE
@@ -318,12 +325,12 @@ class RevoluteSpherical(OneDrive):
             raise ValueError(f"RevoluteSpherical point_b must lie beside the axis through point, not on it, as {self.point_b} does")
 
     @property
-    def across(self):
+    def across(self) -> np.ndarray:
         along = np.subtract(self.point_b, self.point)
         return along - (along @ self.axis) * np.asarray(self.axis)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RevoluteTranslational(TwoDrives):
     """A rod without mass between a hinge on a and a slide on b. It turns about ``axis`` through ``point`` on a and ends, at right
     angles, on the line through ``point_b`` along ``slide``, both of which b carries along: b turns about the axis with the rod and
@@ -332,8 +339,8 @@ class RevoluteTranslational(TwoDrives):
     Coordinates: the slide, m, from where ``point_b`` is at the rod's end, and the angle of b about the axis, rad. ``limits``,
     ``motor``, ``friction``, ``spring`` and ``start`` act on the slide, the same names with ``turn_`` on the angle."""
 
-    slide: object = None
-    length: float = None
+    slide: Any = None
+    length: float | None = None
 
     HOLDS = (REACH_X, OFFSET_Z, *AXIS)
     LENGTH = REACH_X
@@ -357,11 +364,11 @@ class RevoluteTranslational(TwoDrives):
         object.__setattr__(self, "axis_b", tuple(checks.unit("RevoluteTranslational axis_b", axis - slant * slide).tolist()))
 
     @property
-    def across(self):
+    def across(self) -> np.ndarray:
         return rotate(between(self.axis_b, self.axis), np.cross(self.slide, self.axis_b))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spring(Joint):
     """A spring and damper between ``point`` on a and ``point_b`` on b, along the line through them.
 
@@ -370,9 +377,9 @@ class Spring(Joint):
 
     stiffness: float = 0.0
     damping: float = 0.0
-    rest: float = None
-    force: object = None
-    limits: object = None
+    rest: float | None = None
+    force: Callable[[float, float], float] | None = None
+    limits: Bounds | None = None
     collide: bool = True
 
     COORDINATES = ((DISTANCE, ""),)
@@ -383,15 +390,15 @@ class Spring(Joint):
         _take_spring_law(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RotationalSpring(Joint):
     """A spring and damper about an axis: ``stiffness`` N m/rad, ``damping`` N m s/rad, ``rest`` angle (None: as at the start), or
     ``force(angle, rate)`` N m. It holds nothing: the bodies usually have a Revolute joint about the same axis."""
 
     stiffness: float = 0.0
     damping: float = 0.0
-    rest: float = None
-    force: object = None
+    rest: float | None = None
+    force: Callable[[float, float], float] | None = None
     start: float = 0.0
     collide: bool = True
 
@@ -402,17 +409,17 @@ class RotationalSpring(Joint):
         _take_spring_law(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bushing(Joint):
     """A rubber joint: springs and dampers along and about all three axes of the frame of a.
 
     ``stiffness`` and ``damping``: N/m and N s/m, one number or three; ``turn_stiffness`` and ``turn_damping``: N m/rad and
     N m s/rad, one number or three (of the rotation vector; meant for turns below a quarter)."""
 
-    stiffness: object = 0.0
-    damping: object = 0.0
-    turn_stiffness: object = 0.0
-    turn_damping: object = 0.0
+    stiffness: Any = 0.0
+    damping: Any = 0.0
+    turn_stiffness: Any = 0.0
+    turn_damping: Any = 0.0
 
     def __post_init__(self):
         super().__post_init__()
@@ -425,7 +432,7 @@ class Bushing(Joint):
         if not any((*self.stiffness, *self.damping, *self.turn_stiffness, *self.turn_damping)):
             raise ValueError("a Bushing needs a stiffness or a damping")
 
-    def rows(self, number, size, lengths):
+    def rows(self, number: int, size: float, lengths: dict[int, float]) -> Iterable[Row]:
         for axis in range(3):
             for gauge, scale, prefix in ((axis, 1.0, ""), (TURN_X + axis, size, "turn_")):
                 k, c = getattr(self, prefix + "stiffness")[axis], getattr(self, prefix + "damping")[axis]
@@ -466,7 +473,8 @@ class RackPinion:
             raise ValueError("RackPinion radius must not be zero")
 
     @property
-    def ratio(self):
+    def ratio(self) -> float:
+        """m a radian: the radius."""
         return self.radius
 
 
@@ -478,6 +486,7 @@ class SlideGear(Gear):
     COUPLES = (SLIDES, SLIDES)
 
 
+AnyJoint = Joint | Gear | RackPinion  # what ``add_joint`` takes
 KINDS = (
     Spherical,
     Revolute,

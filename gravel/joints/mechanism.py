@@ -35,6 +35,7 @@ class Mechanism:
 
     def __init__(self):
         self.names = []  # the joints in words
+        self.described = []  # (joint as it was given, whether to assemble it), for scene files; None where it is not known any more
         self.joint_values = {name: [] for name in ANCHOR_FIELDS}
         self.row_values = {name: [] for name in ROW_FIELDS}
         self.coordinates = []  # (joint, gauge, start, gauge when it was last written down)
@@ -46,6 +47,9 @@ class Mechanism:
 
     def __len__(self):
         return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"Mechanism({len(self)} joints, {len(self.row_values['scale'])} rows)"
 
     # --- joints come
     def add(self, joint, bodies, assemble=False):
@@ -69,6 +73,7 @@ class Mechanism:
             self._add_row(number, row)
         self.coordinates += [(number, *seen) for seen in joint.seen(lengths)]
         self.open |= assemble
+        self.described[number] = joint, assemble
         if not joint.collide and joint.body_a is not None and joint.body_b is not None:
             self.apart.append((joint.body_a, joint.body_b, number))
         return number
@@ -76,6 +81,7 @@ class Mechanism:
     def _add_joint(self, words, body_a, body_b, anchor, break_force=math.inf, break_torque=math.inf):
         number = len(self.names)
         self.names.append(f"joint {number} ({words})")
+        self.described.append(None)
         ends = (-1 if body_a is None else body_a), (-1 if body_b is None else body_b)
         for name, value in zip(ANCHOR_FIELDS, (*ends, *anchor, 0.0, 0, break_force, break_torque)):
             self.joint_values[name].append(value)
@@ -100,6 +106,7 @@ class Mechanism:
         pair = joint.joint_2, gauges[1], joint.ratio
         off = joint.ratio * self._gauge_now(joint.joint_1, gauges[0]) - self._gauge_now(*pair[:2])
         self._add_row(number, Row(gauges[0], HOLD, scale, {"value": scale * off}, joint=joint.joint_1, pair=pair))
+        self.described[number] = joint, False
         return number
 
     def _gauge_now(self, joint, gauge):
@@ -180,7 +187,7 @@ class Mechanism:
         twin.names, twin.coordinates, twin.apart = list(self.names), list(self.coordinates), list(self.apart)
         twin.joint_values = {name: list(values) for name, values in self.joint_values.items()}
         twin.row_values = {name: list(values) for name, values in self.row_values.items()}
-        twin.functions, twin.open, twin.changed = dict(self.functions), self.open, True
+        twin.functions, twin.open, twin.changed, twin.described = dict(self.functions), self.open, True, list(self.described)
         return twin
 
     def renumbered(self, number, time):
@@ -191,6 +198,7 @@ class Mechanism:
             twin.joint_values[name] = [number.get(int(b), -1) for b in twin.joint_values[name]]
         twin.apart = [(number[a], number[b], joint) for a, b, joint in twin.apart if a in number and b in number]
         twin.functions = {row: law.after(time) for row, law in twin.functions.items()}
+        twin.described = [None] * len(twin)  # bodies are elsewhere now
         return twin
 
     # --- who hangs together
@@ -260,7 +268,7 @@ class Mechanism:
 
     def from_arrays(self, arrays, names, given):
         """Take over what ``to_arrays`` has written. ``given``: joint -> motor or spring, where one was a Python function."""
-        self.names, self.changed = list(names), True
+        self.names, self.changed, self.described = list(names), True, [None] * len(names)
         self.joint_values = {name: list(arrays[f"joint_{name}"]) for name in ANCHOR_FIELDS}
         self.row_values = {name: arrays[f"row_{name}"].tolist() for name in ROW_FIELDS}
         self.coordinates = [(int(j), int(g), start, seen) for j, g, start, seen in arrays["coordinates"].tolist()]

@@ -1,8 +1,9 @@
 """What is packed or poured: shapes, each with a share of the volume and perhaps with sizes, and bodies drawn from them."""
 
 import copy
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from gravel import checks
 from gravel.materials import Material
 from gravel.packing.sizes import Sizes
 from gravel.rotations import conjugate, multiply, rotate
-from gravel.shapes import MESH, PLANE, Simple, Sphere
+from gravel.shapes import MESH, PLANE, Shape, Simple, Sphere
 
 SHAPE = "a shape such as Sphere(0.01), the class Sphere with sizes=, or a Mixture"
 
@@ -18,7 +19,7 @@ SHAPE = "a shape such as Sphere(0.01), the class Sphere with sizes=, or a Mixtur
 class Part(NamedTuple):
     """One kind of body in a mixture."""
 
-    shape: object  # of one size: the template
+    shape: Any  # of one size: the template
     share: float  # of the volume of all bodies
     sizes: Sizes | None  # factors for the template; None: all bodies are as large as it
 
@@ -36,7 +37,8 @@ class Mixture:
     """Several kinds of bodies: ``items`` (shape, share) or (shape, share, sizes), the shares by volume of the bodies (by mass, where
     all have one density); they need not add up to 1. ``sizes`` as of ``pack``."""
 
-    items: object
+    items: Sequence[tuple]
+    parts: tuple[Part, ...] = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.items, (list, tuple)) or not self.items:
@@ -51,7 +53,10 @@ class Mixture:
         object.__setattr__(self, "parts", tuple(part._replace(share=part.share / total) for part in parts))
 
 
-def parts_of(what, sizes=None) -> tuple[Part, ...]:
+What = Shape | type[Sphere] | Mixture  # a shape of one size, the class Sphere with sizes, or a mixture
+
+
+def parts_of(what: What, sizes: Sizes | None = None) -> tuple[Part, ...]:
     """The parts of what is packed: a shape, the class ``Sphere`` with sizes, or a mixture."""
     if isinstance(what, Mixture):
         if sizes is not None:
@@ -83,7 +88,7 @@ def scaled(shape, factors):
         some = copy.copy(shape)
         object.__setattr__(some, "scale", float(shape.scale) * factors)
         return some
-    sizes = [np.asarray(getattr(shape, name)) for name in shape.__dataclass_fields__]
+    sizes = [np.asarray(getattr(shape, entry.name)) for entry in fields(shape)]
     return type(shape)(*(np.multiply.outer(factors, size) for size in sizes))
 
 

@@ -1,17 +1,24 @@
 """``pack``: bodies at random in a region, without overlap, to a fraction of its volume or a number."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks
-from gravel.packing.blend import factors_for_volume, materials_for, numbers_of, parts_of
+from gravel.materials import Material
+from gravel.packing.blend import What, factors_for_volume, materials_for, numbers_of, parts_of
 from gravel.packing.grow import Kind, inner_radius, place_bodies
 from gravel.packing.regions import BoxRegion, Region
 from gravel.packing.relax import Space, place_balls
 from gravel.packing.sizes import Sizes
-from gravel.shapes import SPHERE
+from gravel.shapes import SPHERE, Shape
+
+if TYPE_CHECKING:
+    from gravel.scene import Scene
+    from gravel.simulation import Simulation
 
 BY_BODY = ("velocities", "angular_velocities", "masses", "inertias")  # options of add_bodies with a row for each body
 
@@ -19,27 +26,36 @@ BY_BODY = ("velocities", "angular_velocities", "masses", "inertias")  # options 
 class Group(NamedTuple):
     """Bodies of one kind of shape in a packing."""
 
-    shape: Any  # with a size for each of them
+    shape: Shape  # with a size for each of them
     rows: slice  # of the packing's arrays
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Packing:
-    """Bodies in a region: what ``pack`` returns. ``add_to`` puts them into a scene or a simulation."""
+    """Bodies in a region: what ``pack`` returns. ``add_to`` puts them into a scene or a simulation.
 
-    positions: np.ndarray  # (N, 3) m, of the coordinates in which the shapes are given
-    quaternions: np.ndarray  # (N, 4) w x y z
-    radii: np.ndarray  # (N,) m: of balls; of other shapes, of the balls about their centres of mass that hold them
-    groups: tuple[Group, ...]  # one for a shape, one for each item of a Mixture
+    - ``positions`` (N, 3) m, of the coordinates in which the shapes are given
+    - ``quaternions`` (N, 4) w x y z
+    - ``radii`` (N,) m: of balls; of other shapes, of the balls about their centres of mass that hold them
+    - ``groups``: one for a shape, one for each item of a Mixture
+    - ``fraction``: share of the region's volume that the bodies have
+    - ``overlap`` m, the deepest that is left; 0 of balls
+    - ``periodic``: as given
+    """
+
+    positions: np.ndarray
+    quaternions: np.ndarray
+    radii: np.ndarray
+    groups: tuple[Group, ...]
     region: Region
-    fraction: float  # share of the region's volume that the bodies have
-    overlap: float  # m, the deepest that is left; 0 of balls
-    periodic: tuple | None  # as given
+    fraction: float
+    overlap: float
+    periodic: tuple | None
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kinds = ", ".join(f"{group.rows.stop - group.rows.start} {type(group.shape).__name__}" for group in self.groups)
         radii = f"radii {self.radii.min():.3g} to {self.radii.max():.3g} m, " if len(self) else ""
         return f"Packing({kinds}; {radii}fraction {self.fraction:.4f} of a {type(self.region).__name__})"
@@ -50,7 +66,9 @@ class Packing:
         parts = [group.shape.volumes(group.rows.stop - group.rows.start) for group in self.groups]
         return np.concatenate([np.empty(0), *parts])
 
-    def add_to(self, scene_or_sim, material=None, **options) -> np.ndarray:
+    def add_to(
+        self, scene_or_sim: "Scene | Simulation", material: Material | Sequence[Material] | None = None, **options: Any
+    ) -> np.ndarray:
         """Add the bodies to a ``Scene`` or a ``Simulation``; returns their ids (N,), in the order of ``positions``.
 
         ``material``: one, or a list with one for each item of a Mixture. ``options`` go to ``add_bodies``; velocities,
@@ -65,8 +83,8 @@ class Packing:
         ids = [np.empty(0, np.int64)]
         for group, own in zip(self.groups, materials_for(self.groups, material)):
             some = {name: _rows_of(name, value, group.rows) for name, value in options.items()}
-            places = {"positions": self.positions[group.rows], "quaternions": self.quaternions[group.rows]}
-            ids.append(scene_or_sim.add_bodies(group.shape, material=own, **places, **some))
+            places, some["quaternions"] = self.positions[group.rows], self.quaternions[group.rows]
+            ids.append(scene_or_sim.add_bodies(group.shape, places, own, **some))
         return np.concatenate(ids)
 
 
@@ -75,14 +93,14 @@ def _rows_of(name, value, rows):
 
 
 def pack(
-    what,
+    what: What,
     region: Region,
     *,
     fraction: float | None = None,
     count: int | None = None,
     sizes: Sizes | None = None,
     gap: float = 0.0,
-    periodic=None,
+    periodic: Sequence[ArrayLike | None] | None = None,
     seed: int = 0,
 ) -> Packing:
     """Bodies at random in a region, wholly inside and without overlap.

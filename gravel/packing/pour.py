@@ -5,20 +5,24 @@ made again, with the same seed and the number of bodies ``fed`` so far, goes on 
 """
 
 import warnings
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks
 from gravel.detection import run_detection
 from gravel.engine import GROUPS, Margin, Rules, make_engine
 from gravel.materials import Material
-from gravel.packing.blend import as_given, materials_for, number_shares, parts_of, random_turns, scaled
+from gravel.packing.blend import Part, What, as_given, materials_for, number_shares, parts_of, random_turns, scaled
 from gravel.packing.regions import Region
 from gravel.packing.sizes import Sizes
 from gravel.rotations import rotate
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import ANGULAR, GROUP, LINEAR, MATERIAL, MOVABLE, SHAPE, Bodies
+
+if TYPE_CHECKING:
+    from gravel.simulation import Simulation
 
 CHUNK = 256  # bodies that are drawn together
 TRIES = 24  # places that are tried for a body in a step
@@ -39,21 +43,36 @@ class Drawn(NamedTuple):
 
 
 class Pourer:
-    """An observer that feeds bodies: what ``pour`` returns."""
+    """An observer that feeds bodies: what ``pour`` returns. ``fed`` bodies of ``fed_mass`` kg have come so far, ``waiting`` ones are due;
+    ``rate`` in kg/s or bodies/s, ``velocity`` (3,) m/s of new bodies."""
 
-    def __init__(self, parts, inlet, rate, by_mass, materials, start, until, total, velocity, seed, fed):
+    def __init__(
+        self,
+        parts: tuple[Part, ...],
+        inlet: Region,
+        rate: float,
+        by_mass: bool,
+        materials: list[Material],
+        start: float,
+        until: float | None,
+        total: float | None,
+        velocity: np.ndarray,
+        seed: int,
+        fed: int,
+    ):
         self.inlet, self.rate, self.by_mass, self.start, self.until, self.total = inlet, rate, by_mass, start, until, total
         self.velocity, self.seed = velocity, seed
         self.fed, self.fed_mass = 0, 0.0  # bodies, kg
         self._parts, self._materials, self._shares = parts, materials, number_shares(parts)
-        self._chunk, self._drawn = -1, None
+        self._chunk = -1
+        self._drawn: Any = None
         self._due, self._due_amount = 0, 0.0  # bodies that should be there, and kg or bodies of them
         self._warned = False
         for first in range(0, fed, CHUNK):
             self._count(self._bodies(first, min(first + CHUNK, fed)))
         self._due, self._due_amount = self.fed, self._amount
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         unit = "kg/s" if self.by_mass else "bodies/s"
         return f"Pourer({self.rate:g} {unit}; {self.fed} bodies of {self.fed_mass:.4g} kg fed, {self.waiting} waiting)"
 
@@ -62,7 +81,7 @@ class Pourer:
         """Bodies that are due and have not found room yet."""
         return self._due - self.fed
 
-    def __call__(self, simulation) -> np.ndarray:
+    def __call__(self, simulation: "Simulation") -> np.ndarray:
         """Feed what is due; returns the ids of the new bodies. ``sim.run(observers=[pourer])`` calls it after each step."""
         self._look_ahead(self._wanted(simulation.time))
         rng = np.random.default_rng([self.seed, WHERE, simulation.steps])
@@ -147,14 +166,14 @@ class Pourer:
 
 
 def pour(
-    what,
+    what: What,
     inlet: Region,
     rate: float | None = None,
     *,
     number_rate: float | None = None,
     sizes: Sizes | None = None,
-    material: Material | list | None = None,
-    velocity=(0.0, 0.0, 0.0),
+    material: Material | list[Material] | None = None,
+    velocity: ArrayLike = (0.0, 0.0, 0.0),
     start: float = 0.0,
     until: float | None = None,
     total: float | None = None,

@@ -6,11 +6,14 @@ least of its distances to a few surfaces.
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gravel import checks
+from gravel import checks, words
 from gravel.shapes import Mesh, Plane
 
 SIDES = 64  # of the polygons that walls approximate circles by
@@ -24,19 +27,32 @@ class Region:
     A region has ``volume`` m3, ``bounds`` (low, high), each (3,) m, ``_depth(points)`` (N,) and ``_inward(points)`` (N, 3).
     """
 
-    volume: float
-    bounds: tuple[np.ndarray, np.ndarray]
+    _depth: Callable[[np.ndarray], np.ndarray]
+    _inward: Callable[[np.ndarray], np.ndarray]
 
-    def distance(self, points) -> np.ndarray:
+    @property
+    def volume(self) -> float:
+        """m3."""
+        raise NotImplementedError
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest corner of the box around it, (3,) m each."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return words.of_fields(self)
+
+    def distance(self, points: ArrayLike) -> np.ndarray:
         """(N,) m from each point to the surface: exact inside, negative outside. A ball lies wholly inside where this is at least
         its radius."""
         return self._depth(_points(points))
 
-    def inward(self, points) -> np.ndarray:
+    def inward(self, points: ArrayLike) -> np.ndarray:
         """(N, 3) directions of length one in which ``distance`` grows fastest."""
         return self._inward(_points(points))
 
-    def contains(self, points) -> np.ndarray:
+    def contains(self, points: ArrayLike) -> np.ndarray:
         """(N,) True for points inside or on the surface."""
         return self.distance(points) >= 0.0
 
@@ -52,7 +68,7 @@ class Region:
             found += len(points[-1])
         return np.concatenate(points)[:n]
 
-    def try_centres(self, rng: np.random.Generator, radii, open_axes=(False, False, False)) -> np.ndarray:
+    def try_centres(self, rng: np.random.Generator, radii: ArrayLike, open_axes: ArrayLike = (False, False, False)) -> np.ndarray:
         """(N, 3) one random centre for each ball of ``radii`` (N,): within the bounds less the radius, so that the ball has a good chance
         to be inside. Along ``open_axes`` it may reach out."""
         low, high = self.bounds
@@ -74,19 +90,19 @@ class Region:
             depth = self._depth(points)
         return float(depth.max())
 
-    def walls(self, inside: bool = False) -> list:
+    def walls(self, inside: bool = False) -> list[Plane | Mesh]:
         """Shapes that enclose the region, to be added as fixed bodies: planes around a box, else a closed ``Mesh`` sheet. Round walls
         are polygons of 64 sides around the region, so that they touch nothing that is packed into it; or ``inside`` it, so that what
         they hold is inside."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BoxRegion(Region):
     """A box between the corners ``low`` (3,) and ``high`` (3,), m."""
 
-    low: np.ndarray
-    high: np.ndarray
+    low: Any
+    high: Any
 
     def __post_init__(self):
         low, high = checks.array("BoxRegion low", self.low, (3,)), checks.array("BoxRegion high", self.high, (3,))
@@ -95,11 +111,11 @@ class BoxRegion(Region):
         _set(self, low=low, high=high)
 
     @property
-    def volume(self):
+    def volume(self) -> float:
         return float(np.prod(self.high - self.low))
 
     @property
-    def bounds(self):
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         return self.low.copy(), self.high.copy()
 
     def _depth(self, points):
@@ -112,7 +128,7 @@ class BoxRegion(Region):
     def _inradius(self):
         return 0.5 * float(np.min(self.high - self.low))
 
-    def walls(self, inside: bool = False) -> list:
+    def walls(self, inside: bool = False) -> list[Plane | Mesh]:
         sides = [(1.0, self.low), (-1.0, self.high)]
         return [Plane(sign * np.eye(3)[axis], sign * corner[axis]) for axis in range(3) for sign, corner in sides]
 
@@ -123,6 +139,11 @@ class Turned(Region):
     ``_lines`` (k, 3): rows (a, b, c) with a^2 + b^2 = 1, and distance a r + b z + c of a point at the radius r and the height z along
     the axis; ``_outline`` (m, 2): corners (r, z) of the profile from the lower end of the axis to the upper.
     """
+
+    _origin: np.ndarray
+    _axis: np.ndarray
+    _lines: np.ndarray
+    _outline: np.ndarray
 
     def _rz(self, points):
         arms = points - self._origin
@@ -145,22 +166,22 @@ class Turned(Region):
         return line[:, :1] * out + line[:, 1:2] * self._axis
 
     @property
-    def bounds(self):
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         sideways = np.sqrt(np.maximum(1 - self._axis**2, 0))
         rims = self._origin + self._outline[:, 1:] * self._axis
         reach = self._outline[:, :1] * sideways
         return (rims - reach).min(axis=0), (rims + reach).max(axis=0)
 
-    def walls(self, inside: bool = False) -> list:
+    def walls(self, inside: bool = False) -> list[Plane | Mesh]:
         return [_lathe(self._origin, self._axis, self._outline, inside)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CylinderRegion(Turned):
     """A cylinder of ``radius`` m between the centres ``start`` (3,) and ``end`` (3,) of its two faces, m."""
 
-    start: np.ndarray
-    end: np.ndarray
+    start: Any
+    end: Any
     radius: float
 
     def __post_init__(self):
@@ -173,14 +194,14 @@ class CylinderRegion(Turned):
         _set(self, _outline=np.array([(radius, 0.0), (radius, length)]))
 
     @property
-    def volume(self):
+    def volume(self) -> float:
         return float(np.pi * self.radius**2 * self._outline[1, 1])
 
     def _inradius(self):
         return min(self.radius, 0.5 * float(self._outline[1, 1]))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HopperRegion(Turned):
     """A cylinder above a cone that narrows downwards to its outlet, about the vertical (z) through ``outlet``, the centre (3,) m of the
     outlet. Radii and heights in m."""
@@ -189,7 +210,7 @@ class HopperRegion(Turned):
     top_radius: float
     cone_height: float
     cylinder_height: float
-    outlet: np.ndarray = (0.0, 0.0, 0.0)
+    outlet: Any = (0.0, 0.0, 0.0)
 
     def __post_init__(self):
         bottom = checks.number("HopperRegion outlet_radius", self.outlet_radius, minimum=0.0)
@@ -206,16 +227,16 @@ class HopperRegion(Turned):
         _set(self, _origin=self.outlet, _lines=np.array(lines, float), _outline=np.array(outline))
 
     @property
-    def volume(self):
+    def volume(self) -> float:
         bottom, top = self.outlet_radius, self.top_radius
         return float(np.pi * (self.cone_height * (bottom**2 + bottom * top + top**2) / 3 + self.cylinder_height * top**2))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SphereRegion(Region):
     """A ball of ``radius`` m about ``centre`` (3,) m."""
 
-    centre: np.ndarray
+    centre: Any
     radius: float
 
     def __post_init__(self):
@@ -223,11 +244,11 @@ class SphereRegion(Region):
         _set(self, radius=checks.number("SphereRegion radius", self.radius, above=0.0))
 
     @property
-    def volume(self):
+    def volume(self) -> float:
         return float(4 / 3 * np.pi * self.radius**3)
 
     @property
-    def bounds(self):
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         return self.centre - self.radius, self.centre + self.radius
 
     def _depth(self, points):
@@ -241,20 +262,20 @@ class SphereRegion(Region):
     def _inradius(self):
         return self.radius
 
-    def walls(self, inside: bool = False) -> list:
+    def walls(self, inside: bool = False) -> list[Plane | Mesh]:
         angles = np.linspace(0, np.pi, SIDES // 2 + 1)
         outline = self.radius * (1.0 if inside else AROUND) * np.column_stack([np.sin(angles), -np.cos(angles)])
         outline[[0, -1], 0] = 0.0
         return [_lathe(self.centre, np.array([0.0, 0.0, 1.0]), outline, inside)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MeshRegion(Region):
     """What a closed surface encloses: a ``Mesh``, or ``MeshRegion((vertices, triangles))`` with vertices (N, 3) m and triangles (M, 3),
     corners counter-clockwise from outside."""
 
-    mesh: object
-    _surface: object = field(init=False, repr=False)
+    mesh: Any
+    _surface: Any = field(init=False, repr=False)
 
     def __post_init__(self):
         mesh = self.mesh
@@ -269,11 +290,11 @@ class MeshRegion(Region):
         _set(self, mesh=mesh, _surface=None)
 
     @property
-    def volume(self):
+    def volume(self) -> float:
         return float(self.mesh.volumes(1)[0])  # by the divergence theorem
 
     @property
-    def bounds(self):
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         vertices = float(self.mesh.scale) * self.mesh.vertices[np.unique(self.mesh.triangles)]
         return vertices.min(axis=0), vertices.max(axis=0)
 
@@ -290,7 +311,7 @@ class MeshRegion(Region):
     def _inward(self, points):
         return self._nearest(points)[1]
 
-    def walls(self, inside: bool = False) -> list:
+    def walls(self, inside: bool = False) -> list[Plane | Mesh]:
         return [Mesh(float(self.mesh.scale) * self.mesh.vertices, self.mesh.triangles, sheet=True)]
 
 

@@ -6,12 +6,14 @@ off between ``low`` and ``high`` is cutting off that variable: the shape of the 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from gravel import checks
+from gravel import checks, words
 
 TAIL = 12.0  # standard deviations beyond which a normal variable is never found
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
@@ -19,6 +21,9 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 class Sizes:
     """What all distributions of sizes have: ``sample``, ``mean_volume`` and ``largest``."""
+
+    _quantile: Callable[[np.ndarray], np.ndarray]
+    _range: tuple[float, float]  # of the plain variable
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """(n,) random sizes: radii in m, or scale factors."""
@@ -42,7 +47,7 @@ class UniformSizes(Sizes):
     def _quantile(self, u):
         return self.low + u * (self.high - self.low)
 
-    def mean_volume(self):
+    def mean_volume(self) -> float:
         return (self.low + self.high) * (self.low**2 + self.high**2) / 4
 
 
@@ -74,7 +79,7 @@ class NormalSizes(Sizes):
     def _quantile(self, u):
         return np.clip(self._size(_cut_normal(u, *self._range)), self.low, self.high)
 
-    def mean_volume(self):
+    def mean_volume(self) -> float:
         return _mean_of_normal(lambda z: self._size(z) ** 3, *self._range)
 
 
@@ -102,8 +107,9 @@ class LogNormalSizes(Sizes):
     def _quantile(self, u):
         return np.clip(self._size(_cut_normal(u, *self._range)), self.low, self.high)
 
-    def mean_volume(self):
-        return _mean_of_normal(lambda z: self._size(z) ** 3, *self._range, shift=3 * self.sigma)
+    def mean_volume(self) -> float:
+        start, stop = self._range
+        return _mean_of_normal(lambda z: self._size(z) ** 3, start, stop, shift=3 * self.sigma)
 
 
 @dataclass(frozen=True)
@@ -129,9 +135,9 @@ class WeibullSizes(Sizes):
     def _quantile(self, u):
         start, stop = self._range
         share = -math.expm1(start - stop)  # of what lies beyond the start
-        return np.clip(self._size(start - np.log1p(-u * share)), max(self.low, 1e-300), self.high)
+        return np.clip(self._size(start - np.log1p(-u * share)), max(self.low or 0.0, 1e-300), self.high)
 
-    def mean_volume(self):
+    def mean_volume(self) -> float:
         start, stop = self._range
         stop = min(stop, start + 100.0 + 30.0 / self.shape)
         edges = start + (stop - start) * np.linspace(0, 1, 41) ** 4  # the root has no derivative at 0
@@ -139,7 +145,7 @@ class WeibullSizes(Sizes):
         return total / -math.expm1(start - self._range[1])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SieveCurve(Sizes):
     """A sieve curve: the share ``passing`` (from 0 to 1, by mass) of the sieves' ``diameters`` (m, rising), straight in between.
 
@@ -147,8 +153,8 @@ class SieveCurve(Sizes):
     a mass dm of diameter d is dm / d^3 bodies, so that the number density falls as d^-3: most bodies are small, most mass is not.
     """
 
-    diameters: np.ndarray
-    passing: np.ndarray
+    diameters: Any
+    passing: Any
 
     def __post_init__(self):
         diameters = checks.array("SieveCurve diameters", self.diameters, (None,), above=0.0)
@@ -161,6 +167,9 @@ class SieveCurve(Sizes):
             raise ValueError(f"SieveCurve passing must rise from 0 to 1, not {passing.tolist()}")
         object.__setattr__(self, "diameters", diameters)
         object.__setattr__(self, "passing", passing)
+
+    def __repr__(self) -> str:
+        return words.of_fields(self)
 
     @property
     def _numbers(self):
@@ -176,7 +185,7 @@ class SieveCurve(Sizes):
         a, b = self.diameters[k], self.diameters[k + 1]
         return 0.5 / np.sqrt(a**-2 - part * (a**-2 - b**-2))
 
-    def mean_volume(self):
+    def mean_volume(self) -> float:
         return 1 / (8 * float(self._numbers.sum()))
 
 

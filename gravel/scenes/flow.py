@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from gravel.measures import beverloo
+
 
 class Outflow:
     """An observer. Call it after steps; ``rate`` is the mass flow in kg/s over the middle of what it saw."""
@@ -29,6 +31,5 @@ class Outflow:
 
     @staticmethod
     def beverloo(outlet, radius, density, packing=0.58, coefficient=0.58, empty=1.5):
-        """Beverloo's law for a square outlet of side ``outlet`` (its hydraulic diameter), kg/s."""
-        width = max(outlet - empty * 2 * radius, 0.0)
-        return coefficient * packing * density * np.sqrt(9.81) * (4 / np.pi) * width**2.5
+        """Beverloo's law for a square outlet of side ``outlet``, kg/s."""
+        return beverloo(outlet, 2 * radius, packing * density, coefficient=coefficient, empty=empty, opening="square")

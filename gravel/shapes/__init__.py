@@ -6,7 +6,7 @@ bodies share by number; ``decompose`` fills meshes with spheres.
 
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import HeightField, Mesh
-from gravel.shapes.polyhedra import ConvexHull
+from gravel.shapes.polyhedra import ConvexHull, Scaled
 from gravel.shapes.simple import (
     BOX,
     CAPSULE,
@@ -27,6 +27,8 @@ from gravel.shapes.simple import (
     Simple,
     Sphere,
 )
+
+Shape = Simple | Scaled  # what all functions take that take a shape
 
 __all__ = [
     "BOX",
@@ -50,6 +52,7 @@ __all__ = [
     "HeightField",
     "Mesh",
     "Plane",
+    "Shape",
     "Simple",
     "Sphere",
 ]

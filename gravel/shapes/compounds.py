@@ -4,18 +4,20 @@ In come children with their places, m; out go a ``Geometry`` that lists the chil
 properties. A compound's mass is the sum of its children's; a clump's is that of the union of its spheres.
 """
 
+import os
 from dataclasses import KW_ONLY, dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from gravel import checks
+from gravel import checks, words
 from gravel.rotations import conjugate, multiply, rotate
 from gravel.shapes.decompose import fill
 from gravel.shapes.geometry import NONE, Geometry
 from gravel.shapes.meshes import Mesh
-from gravel.shapes.polyhedra import Mass, Scaled, principal
+from gravel.shapes.polyhedra import Mass, Scaled, principal, scale_text
 from gravel.shapes.simple import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
@@ -30,13 +32,14 @@ class Child(NamedTuple):
     radius: float  # of the ball around its own centre
     position: np.ndarray
     quaternion: np.ndarray
-    part: Geometry = None  # of a hull
+    part: Geometry | None = None  # of a hull
 
 
 class Composite(Scaled):
     """A shape with ``children`` in the coordinates as given."""
 
     KIND = COMPOUND
+    children: Any
 
     def _geometry_in(self, centre, axes):
         turn = conjugate(axes)
@@ -66,9 +69,9 @@ class Compound(Composite):
     ``relative_densities`` (one per item) multiply the material's density.
     """
 
-    items: object
-    relative_densities: object = None
-    children: tuple = field(init=False)
+    items: Any
+    relative_densities: Any = None
+    children: tuple[Child, ...] = field(init=False)
     mass: Mass = field(init=False)
     scale = np.ones(())
 
@@ -95,13 +98,13 @@ class Clump(Composite):
     overlaps are integrated along ``samples`` x ``samples`` lines; with 512, volume and moments are right to about 1e-5.
     """
 
-    positions: object
-    radii: object
-    scale: object = 1.0
+    positions: Any
+    radii: Any
+    scale: Any = 1.0
     samples: int = 512
     _: KW_ONLY
-    mass: Mass = None  # instead of the union's
-    coverage: float = None  # from_mesh: covered share of the mesh's volume
+    mass: Any = None  # instead of the union's
+    coverage: float | None = None  # from_mesh: covered share of the mesh's volume
 
     def __post_init__(self):
         self._set_scale(self.scale)
@@ -114,7 +117,15 @@ class Clump(Composite):
         self._set(positions=positions, radii=radii, mass=self.mass or union_of_balls(positions, radii, self.samples))
 
     @classmethod
-    def from_mesh(cls, mesh, spheres=None, radius=None, *, resolution=40, scale=None):
+    def from_mesh(
+        cls,
+        mesh: Mesh | str | os.PathLike,
+        spheres: int | None = None,
+        radius: float | None = None,
+        *,
+        resolution: int = 40,
+        scale: ArrayLike | None = None,
+    ) -> "Clump":
         """A closed Mesh (or the file of one), convex or not, as spheres inside it: its spherical decomposition.
 
         ``spheres``: at most so many (50 unless given), each as large as fits; or all of one ``radius`` (m, in the mesh's
@@ -141,18 +152,20 @@ class Clump(Composite):
         return cls(positions, radii, mesh.scale if scale is None else scale, mass=mass, coverage=covered / mass.volume)
 
     def __repr__(self):
-        return f"Clump({len(self.radii)} spheres)"
+        return f"Clump({len(self.radii)} spheres of radius {words.span(self.radii)} m{scale_text(self)})"
 
     @property
-    def children(self):
+    def children(self) -> tuple[Child, ...]:
+        """Its spheres as children of a compound."""
         return tuple(Child(SPHERE, np.array([r, 0.0, 0.0]), r, p, IDENTITY) for p, r in zip(self.positions, self.radii))
 
 
-def _item(name, item):
+def _item(name: str, item: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """(shape, position, quaternion), checked."""
     if not isinstance(item, (tuple, list)) or not 1 <= len(item) <= 3:
         raise TypeError(f"{name} {ITEM}, not {item!r:.80}")
-    shape, position, quaternion = (*item, *(np.zeros(3), IDENTITY)[len(item) - 1 :])
+    shape: Any
+    shape, position, quaternion = tuple(item) + (np.zeros(3), IDENTITY)[len(item) - 1 :]
     if isinstance(shape, type) or not hasattr(shape, "KIND"):
         raise TypeError(f"{name} {ITEM}, not with {shape!r:.80} as its shape")
     if shape.KIND in (PLANE, MESH):

@@ -81,7 +81,7 @@ def _cover(open_voxels, where, radii, count, last_gain):
     are worked out again only when they are on top."""
     queue = [(-4 / 3 * np.pi * (r + 1) ** 3, k, -1) for k, r in enumerate(radii)]
     heapq.heapify(queue)
-    chosen = []
+    chosen: list[int] = []
     while queue and (count is None or len(chosen) < count):
         gain, k, known = heapq.heappop(queue)
         window, ball = _ball(open_voxels.shape, where[k], radii[k])

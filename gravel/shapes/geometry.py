@@ -49,7 +49,7 @@ class Geometry:
             value = getattr(self, f.name)
             if isinstance(value, np.ndarray):
                 digest.update(f"{f.name}{value.dtype.str}{value.shape}".encode())
-                digest.update(np.ascontiguousarray(value))
+                digest.update(np.ascontiguousarray(value).data)
         return digest.digest()
 
 

@@ -5,17 +5,21 @@ and, of closed meshes, the mass properties. A closed mesh is one-sided (behind a
 ``sheet``, stops bodies from both sides and has no mass.
 """
 
+import os
 import warnings
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from gravel import checks
+from gravel import checks, words
 from gravel.rotations import conjugate, rotate
 from gravel.shapes.geometry import NONE, Geometry, tree_of
-from gravel.shapes.polyhedra import Scaled, graph_of, mass_of, of_source, reach_of, read_mesh, scale_text, signed_volumes, size_of
+from gravel.shapes.polyhedra import Mass, Scaled, graph_of, mass_of, of_source, reach_of, read_mesh, scale_text, signed_volumes, size_of
 from gravel.shapes.simple import MESH
 
 # Lengths relative to the size of a shape
@@ -27,6 +31,11 @@ HOLE_EDGES = 12  # the largest hole that repair fills
 
 class Surface(Scaled):
     """Triangles: ``vertices``, ``triangles``, ``adjacent`` (across the edge from corner k to k + 1) and ``one_sided``."""
+
+    vertices: Any
+    triangles: Any
+    adjacent: np.ndarray
+    one_sided: Any
 
     def _geometry_in(self, centre, axes):
         vertices = rotate(conjugate(axes), self.vertices - centre)
@@ -57,20 +66,22 @@ class Mesh(Surface):
     Two meshes find their contacts when they touch or overlap by little; deep inside each other they may find none.
     """
 
-    vertices: object
-    triangles: object
-    scale: object = 1.0
+    vertices: Any
+    triangles: Any
+    scale: Any = 1.0
     repair: InitVar[bool] = False
-    source: str = None  # file, for messages
+    source: str | None = None  # file, for messages
     sheet: bool = False
     closed: bool = field(init=False)
-    repairs: tuple = field(init=False)
+    repairs: tuple[str, ...] = field(init=False)
+    open_edges: int = field(init=False)  # edges with a triangle on one side only
+    _mass: Any = field(init=False)
     KIND = MESH
 
     def __post_init__(self, repair):
         self._set_scale(self.scale)
         vertices, triangles = self._checked(repair)
-        done = []
+        done: list[str] = []
         if repair:
             vertices, triangles = repaired(vertices, triangles, done)
         else:
@@ -111,7 +122,7 @@ class Mesh(Surface):
         return vertices, triangles
 
     @classmethod
-    def from_file(cls, path, scale=1.0, repair=False, sheet=False):
+    def from_file(cls, path: str | os.PathLike, scale: ArrayLike = 1.0, repair: bool = False, sheet: bool = False) -> "Mesh":
         """The mesh in a file (STL, PLY, OBJ, OFF, glTF and others); several parts become one mesh."""
         vertices, triangles = read_mesh(path)
         return cls(vertices, triangles, scale, repair, str(path), sheet)
@@ -121,15 +132,18 @@ class Mesh(Surface):
         return f"Mesh({len(self.vertices)} vertices, {len(self.triangles)} triangles, {kind}{scale_text(self)}{of_source(self.source)})"
 
     @property
-    def one_sided(self):
+    def one_sided(self) -> bool:
+        """Whether it stops bodies from one side only: behind it is inside."""
         return self.closed
 
     @property
-    def has_mass(self):
+    def has_mass(self) -> bool:
+        """Whether it encloses a volume."""
         return self.closed
 
     @property
-    def mass(self):
+    def mass(self) -> Mass:
+        """Its mass properties at scale 1; refused if it has none."""
         if self.closed:
             return self._mass
         why = f"is not closed ({self.open_edges} edges with one side)" if self.open_edges else "encloses no volume"
@@ -148,9 +162,9 @@ class HeightField(Surface):
     below them is inside. It has no mass: fixed, or with prescribed motion.
     """
 
-    heights: object
-    spacing: object
-    origin: object = None
+    heights: Any
+    spacing: Any
+    origin: Any = None
     scale = np.ones(())
     one_sided = True
     has_mass = False
@@ -170,7 +184,9 @@ class HeightField(Surface):
         self._set(vertices=vertices, triangles=triangles, adjacent=Edges(triangles).adjacent())
 
     @classmethod
-    def from_function(cls, function, low, high, spacing):
+    def from_function(
+        cls, function: Callable[[np.ndarray, np.ndarray], Any], low: ArrayLike, high: ArrayLike, spacing: ArrayLike
+    ) -> "HeightField":
         """Heights function(x, y), called once with arrays, between the corners ``low`` (x, y) and ``high``. The spacing is
         made a little smaller where it does not divide the length."""
         if not callable(function):
@@ -188,10 +204,12 @@ class HeightField(Surface):
         return cls(heights, (high - low) / steps, low)
 
     def __repr__(self):
-        return f"HeightField({self.heights.shape[0]} x {self.heights.shape[1]} heights)"
+        grid, between = " x ".join(map(str, self.heights.shape)), words.span(self.heights)
+        return f"HeightField({grid} heights, {between} m, spacing={words.text(self.spacing)})"
 
     @property
-    def mass(self):
+    def mass(self) -> Mass:
+        """Ground has none: refused."""
         raise ValueError("a HeightField has no mass: add it with fixed=True or with a motion")
 
 
@@ -365,7 +383,8 @@ def _without_holes(vertices, triangles, done):
     edges = Edges(triangles)
     border = edges.half_edges[edges.start[edges.sides == 1]]
     ends = np.stack([triangles.reshape(-1)[border], np.roll(triangles, -1, axis=1).reshape(-1)[border]], axis=1)
-    filled, points = [], []
+    filled: list[list] = []
+    points: list[np.ndarray] = []
     for loop in _loops(ends):
         if len(loop) == 3:
             filled.append([loop[::-1]])

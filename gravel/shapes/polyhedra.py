@@ -8,9 +8,10 @@ import copy
 import itertools
 import os
 from dataclasses import InitVar, dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull as Quickhull
@@ -45,11 +46,18 @@ class Mass(NamedTuple):
 class Scaled:
     """A shape of one geometry that its bodies share, each at its own ``scale``. It knows its ``mass`` at scale 1, or refuses."""
 
+    scale: Any  # number or (n,), as an array
+    mass: Any  # ``Mass``
+    has_mass: Any = True
+    _made: dict[bool, Geometry]
+    _geometry_in: Any
+
     @property
-    def count(self):
+    def count(self) -> int | None:
+        """How many bodies it has scales for; None: one scale for any number."""
         return None if self.scale.ndim == 0 else len(self.scale)
 
-    def take(self, bodies):
+    def take(self, bodies: Any) -> Any:
         """The same shape with the scales of some of its bodies; the geometry stays shared."""
         if self.count is None:
             return self
@@ -57,29 +65,30 @@ class Scaled:
         object.__setattr__(some, "scale", self.scale[bodies])
         return some
 
-    def rows(self, n):
+    def rows(self, n: int) -> np.ndarray:
+        """(n, 3): the scale of each of n bodies, and two zeros."""
         sizes = np.zeros((n, 3))
         sizes[:, 0] = self.scale
         return sizes
 
-    def volumes(self, n):
+    def volumes(self, n: int) -> np.ndarray:
+        """(n,) m3, of each of n bodies."""
         return np.broadcast_to(self.mass.volume * self.scale**3, n)
 
-    def inertias(self, masses):
-        """Principal moments of inertia, kg m2."""
+    def inertias(self, masses: np.ndarray) -> np.ndarray:
+        """(n, 3) kg m2, principal moments of inertia of n bodies of ``masses`` (n,) kg."""
         return (masses * self.scale**2)[:, None] * self.mass.moments
 
-    def bounding_radii(self, n):
+    def bounding_radii(self, n: int) -> np.ndarray:
+        """(n,) m, of the balls around the centres of n bodies that hold them."""
         return np.broadcast_to(self.geometry(self.has_mass).radius * self.scale, n)
 
-    has_mass = True
-
     @property
-    def mass_frame(self):
+    def mass_frame(self) -> tuple[np.ndarray, np.ndarray]:
         """Centre of mass (3,) and quaternion of the principal axes (4,) in the coordinates as given, at scale 1."""
         return self.mass.centre, self.mass.axes
 
-    def geometry(self, movable):
+    def geometry(self, movable: bool) -> Geometry:
         """The geometry: about the centre of mass along the principal axes if ``movable``, else in the coordinates as given."""
         if movable not in self._made:
             frame = self.mass_frame if movable else (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
@@ -101,9 +110,9 @@ class Scaled:
 class ConvexHull(Scaled):
     """The smallest convex body around ``points`` (N, 3) m, at ``scale``: a number, or an array (N,) for N bodies."""
 
-    points: InitVar[object]
-    scale: object = 1.0
-    source: str = None  # file, for messages
+    points: InitVar[ArrayLike]
+    scale: Any = 1.0
+    source: str | None = None  # file, for messages
     vertices: np.ndarray = field(init=False)  # the corners
     faces: list = field(init=False)  # corners of each face, counter-clockwise from outside
     mass: Mass = field(init=False)
@@ -120,7 +129,7 @@ class ConvexHull(Scaled):
         self._set(vertices=vertices, faces=faces, mass=mass_of(vertices, np.array(fans)))
 
     @classmethod
-    def from_file(cls, path, scale=1.0):
+    def from_file(cls, path: str | os.PathLike, scale: ArrayLike = 1.0) -> "ConvexHull":
         """The hull of all points in a file (STL, PLY, OBJ, OFF, glTF and others)."""
         vertices, _ = read_mesh(path)
         return cls(vertices, scale, source=str(path))

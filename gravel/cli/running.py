@@ -1,49 +1,20 @@
-"""The command line: gravel run, scenes, robot, picture, plot, bench, info."""
+"""gravel scenes, run, robot: what computes."""
 
 import dataclasses
 import pathlib
-import platform
 import sys
 
 import click
 
-import gravel
 from gravel import scenes
+from gravel.cli.group import main
+from gravel.cli.measuring import processor
+from gravel.io.vtkhdf import check_writable
 from gravel.mpi.launch import domain_from, run_again, without_option
-from gravel.processes import launched, wait_for_the_first
+from gravel.processes import launched
+from gravel.scenefile import is_scene_file, load_scene_file
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
-
-
-class Commands(click.Group):
-    """Errors of the package become one line on stderr and exit code 1; unknown names get the nearest suggested."""
-
-    def invoke(self, context):
-        try:
-            return super().invoke(context)
-        except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
-            raise
-        except (ValueError, TypeError, OSError, RuntimeError, ImportError, MemoryError) as error:
-            wait_for_the_first()
-            raise click.ClickException(str(error)) from None
-
-    def resolve_command(self, context, arguments):
-        try:
-            return super().resolve_command(context, arguments)
-        except click.UsageError:
-            from gravel.checks import choice
-
-            try:
-                choice("command", arguments[0], tuple(self.commands))
-            except ValueError as error:
-                raise click.UsageError(str(error)) from None
-            raise
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(gravel.__version__)
-def main():
-    """Large-scale rigid multibody dynamics with frictional contact."""
 
 
 @main.command("scenes")
@@ -69,15 +40,18 @@ def list_scenes():
 @click.option("--ranks", type=int, help="Run as so many processes that share the scene (needs the extra mpi; default: one).")
 @click.option("--domain", help="How processes share space: bisection, hexagons, or a grid such as 4x2x1 (default: bisection).")
 @click.option("--seed", type=int, help="Of the random places and sizes (default: 0).")
-@click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf); a run that is resumed goes on with its own.")
+@click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf, or the file's own); a resumed run goes on with its own.")
 @click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
 @click.option("--contacts", is_flag=True, help="Write the contacts and their forces to the result file, with every frame.")
+@click.option("--surfaces/--no-surfaces", default=None, help="Surfaces of shapes in the result, for ParaView (default: if not too many).")
 @click.option("--checkpoint", help="Checkpoint file, written at the end and every --checkpoint-every seconds.")
 @click.option("--checkpoint-every", type=float, help="Simulated seconds between two checkpoints.")
 @click.option(
     "--resume", help="Go on from a checkpoint of this scene, to the time given; --dt, --solver, --friction and the like change it."
 )
-@click.option("--picture/--no-picture", default=True, help="Whether to leave a PNG of the last frame beside the result.")
+@click.option("--picture/--no-picture", default=None, help="Whether to leave a PNG of the last frame beside the result (default: yes).")
+@click.option("--view", "viewed", is_flag=True, help="Open a page in the browser that follows the run, and pauses and steps it.")
+@click.option("--report", "with_report", is_flag=True, help="Leave a page of the run beside the result, as gravel report does.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def run(
     scene,
@@ -98,22 +72,27 @@ def run(
     output,
     every,
     contacts,
+    surfaces,
     checkpoint,
     checkpoint_every,
     resume,
     picture,
+    viewed,
+    with_report,
     quiet,
 ):
-    """Run a built-in SCENE, check its physics, and leave a result file and a picture.
+    """Run a built-in SCENE, or a scene file (.yaml), check its physics, and leave a result file and a picture.
 
-    Exit code 0: all checks of the scene's physics passed; 3: one failed. See `gravel scenes` for what there is.
+    Exit code 0: all checks of the scene's physics passed; 3: one failed. See `gravel scenes` for what there is, `gravel init` for a file.
     """
     from gravel import checks
 
-    output = pathlib.Path(output or f"{scene}.vtkhdf")
     if solver is not None:
         checks.choice("solver", solver, tuple(SOLVERS))
-    scenes.module_of(scene)
+    if not is_scene_file(scene):
+        scenes.module_of(scene)
+    elif bodies is not None:
+        raise ValueError(f"--bodies goes with a built-in scene; how many there are is said in {scene}")
     share_out = "auto" if domain is None else domain_from(domain)
     if ranks is not None and not launched():
         sys.exit(run_again(ranks, without_option(sys.argv[1:], "--ranks")))
@@ -124,16 +103,25 @@ def run(
         simulation, setup = resumed(resume, scene, bodies, seed, threads, share_out, device)
         changes = change(simulation, resume, dt, solver, limits, given)
     else:
-        seed = 0 if seed is None else seed
-        setup = scenes.build(scene, bodies, seed)
+        setup = setup_of(scene, bodies, seed)
         device = device or "cpu"
         options = {**setup.options, **({} if device == "cpu" else {"precision": "single"}), **given}
-        own = options.pop("solver", None)  # what the scene says of the tolerance holds for any solver
-        method = SOLVERS[solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
+        own = options.pop("solver", None)
+        if own is not None and solver is None:
+            method = dataclasses.replace(own, **limits)
+        else:  # what the scene says of the tolerance holds for any solver
+            method = SOLVERS[solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
         simulation = Simulation(
             setup.scene, setup.dt if dt is None else dt, method, threads=threads, domain=share_out, device=device, **options
         )
-        simulation.origin = {"scene": scene, "bodies": scenes.module_of(scene).BODIES if bodies is None else bodies, "seed": seed}
+        simulation.origin = origin_of_setup(setup, scene, bodies, seed)
+    wanted = getattr(setup, "output", {})  # of a scene file: what the command line does not say
+    output = pathlib.Path(output or wanted.get("file") or f"{pathlib.Path(scene).stem}.vtkhdf")
+    if with_report:
+        check_writable(output.with_suffix(".html"), ".part")
+    every, contacts = wanted.get("every") if every is None else every, contacts or wanted.get("contacts", False)
+    checkpoint, picture = checkpoint or wanted.get("checkpoint"), wanted.get("picture", True) if picture is None else picture
+    checkpoint_every = wanted.get("checkpoint_every") if checkpoint_every is None else checkpoint_every
     say = speaker(simulation)
     several = f"{simulation.processes.size} processes x " if simulation.processes.size > 1 else ""
     say(f"device {simulation.device} ({processor()}), {several}threads {simulation.threads}, precision {simulation.precision}")
@@ -144,8 +132,33 @@ def run(
     if changes:
         say(f"changed at {simulation.time:g} s: {', '.join(changes)}")
     until = setup.time if duration is None else duration
-    report = simulation.run(until, output, every, not quiet, setup.watchers(), checkpoint, checkpoint_every, contacts)
-    finish(scene, simulation, setup, report, output, picture, until)
+    page = watch(simulation, scene, output) if viewed else None
+    surfaces = "auto" if surfaces is None else surfaces
+    report = simulation.run(until, output, every, not quiet, setup.watchers(), checkpoint, checkpoint_every, contacts, surfaces)
+    failed = finish(scene, simulation, setup, report, output, picture, until, with_report)
+    if page is not None:
+        show_result(page, simulation, output)
+    if failed:
+        sys.exit(3)
+
+
+def watch(simulation, scene, output):
+    """A page that follows the run."""
+    page = simulation.view(browser=False, title=scene, result=str(output))
+    click.echo(f"viewer at {page.url}")
+    if not page.open():
+        click.echo("no browser was found: open this address in one")
+    return page
+
+
+def show_result(page, simulation, output):
+    """The run is over: its page shows the result file, until Ctrl-C."""
+    from gravel.cli.looking import serve
+    from gravel.view.viewer.sources import Recorded
+
+    page.source.finish(simulation)
+    page.server.show(Recorded(output))
+    serve(page, False)
 
 
 def speaker(simulation):
@@ -153,17 +166,33 @@ def speaker(simulation):
     return click.echo if simulation.processes.rank == 0 else lambda words: None
 
 
+def setup_of(scene, bodies, seed):
+    """The setup of a built-in scene, or of a scene file."""
+    return load_scene_file(scene, seed) if is_scene_file(scene) else scenes.build(scene, bodies, 0 if seed is None else seed)
+
+
+def origin_of_setup(setup, scene, bodies, seed):
+    """What a checkpoint keeps of where its scene comes from."""
+    if is_scene_file(scene):
+        return setup.origin()
+    return {"scene": scene, "bodies": scenes.module_of(scene).BODIES if bodies is None else bodies, "seed": 0 if seed is None else seed}
+
+
 def resumed(path, scene, bodies, seed, threads, domain, device):
     """(the simulation of a checkpoint, the setup of its scene); refuses another scene than it was."""
     from gravel.io.checkpoint import origin_of
 
-    asked, origin = {"scene": scene, "bodies": bodies, "seed": seed}, origin_of(path)
+    name = pathlib.Path(scene).name if is_scene_file(scene) else scene
+    asked, origin = {"scene": name, "bodies": bodies, "seed": seed}, origin_of(path)
     for name, was in origin.items():
         if asked.get(name) not in (None, was):
             raise ValueError(f"{name} must be {was} to go on from {path}, not {asked[name]}")
     asked = {"seed": 0, **{name: value for name, value in asked.items() if value is not None}, **origin}
-    setup = scenes.build(scene, asked.get("bodies"), asked["seed"])
-    simulation = Simulation.load(path, threads, laws=setup.scene.mechanism.function_laws(), domain=domain, device=device)
+    setup = setup_of(scene, asked.get("bodies"), asked["seed"])
+    if is_scene_file(scene):
+        setup.go_on(origin)
+    given = {"laws": setup.scene.mechanism.function_laws(), "motions": setup.scene.motions}
+    simulation = Simulation.load(path, threads, **given, domain=domain, device=device)
     if simulation.count < len(setup.scene):
         raise ValueError(f"{path} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
     return simulation, setup
@@ -191,19 +220,20 @@ def change(simulation, path, dt, solver, limits, given):
     return applied
 
 
-def finish(scene, simulation, setup, report, output, with_picture, until):
-    """Checks, picture and the last lines of a run."""
+def finish(scene, simulation, setup, report, output, with_picture, until, with_report=False):
+    """Checks, picture, page and the last lines of a run; returns whether a check failed."""
     say, first_process = speaker(simulation), simulation.processes.rank == 0
     rate, joints = (report.seconds - report.first_seconds) / max(report.steps - 1, 1), len(simulation.mechanism)
-    first = f", the first of them {report.first_seconds:.1f} s" if report.first_seconds > 1.0 else ""
+    first = f", the first of them {report.first_seconds:.1f} s"
     ending = ", stopped by Ctrl-C" if report.interrupted else ""
-    say(f"{report.steps} steps in {report.seconds:.1f} s{first} ({1e3 * rate:.2f} ms a step{' after it' if first else ''}){ending}")
+    say(f"{report.steps} steps in {report.seconds:.1f} s{first} ({1e3 * rate:.2f} ms a step after it){ending}")
     say(report.convergence())
-    failed = False
+    failed, found = False, []
     if report.interrupted or until < setup.time:
         say("checks of the physics: left out, the run is shorter than the scene's own")
     else:
-        for check in setup.checks(simulation, report):
+        found = setup.checks(simulation, report)
+        for check in found:
             failed |= not check.passed
             say(f"  {'ok    ' if check.passed else 'FAILED'} {check.name}: {check.detail}")
     if setup.curve is not None and first_process:
@@ -211,12 +241,13 @@ def finish(scene, simulation, setup, report, output, with_picture, until):
         say(f"wrote {output.with_suffix('.csv')}: {', '.join(setup.curve.columns)}")
     if with_picture and first_process:
         draw(output)
+    if with_report and first_process:
+        tell(output, found)
     say(
         f"wrote {output}: {report.contacts} contacts, worst residual {report.residual:.3g} m/s, "
         f"worst penetration {report.max_penetration:.3g} m" + (f", joints open by {report.joint_violation:.2g} m at most" if joints else "")
     )
-    if failed:
-        sys.exit(3)
+    return failed
 
 
 @main.command()
@@ -252,6 +283,16 @@ def robot(file, base, hold, damping, duration, dt, output, picture, outside_file
     click.echo(f"wrote {result}: {report.contacts} contacts, joints open by {report.joint_violation:.2g} m at most")
 
 
+def tell(result, checks):
+    """A page of the run, where the extra for it is installed."""
+    try:
+        from gravel.view.report import report
+
+        click.echo(f"report {report(result, checks=checks)}")
+    except RuntimeError as error:
+        click.echo(f"no report: {error}")
+
+
 def draw(result):
     """A picture of the last frame, where the extra for it is installed."""
     try:
@@ -260,105 +301,3 @@ def draw(result):
         click.echo(f"picture {picture(result, result.with_suffix('.png'))}")
     except RuntimeError as error:
         click.echo(f"no picture: {error}")
-
-
-@main.command()
-@click.argument("result")
-@click.option("--output", "-o", help="PNG file (default: RESULT with .png).")
-@click.option("--frame", type=int, default=-1, show_default=True, help="Which frame; negative ones count from the end.")
-@click.option("--colour", "--color", default="material", show_default=True, help="material, speed, radius or rank (the process).")
-def picture(result, output, frame, colour):
-    """Draw a frame of a RESULT file as a PNG."""
-    from gravel import checks
-    from gravel.view import picture as view
-
-    checks.choice("colour", colour, view.COLOURS)
-    click.echo(f"wrote {view.picture(result, output or pathlib.Path(result).with_suffix('.png'), frame, colour)}")
-
-
-@main.command()
-@click.argument("result")
-@click.option("--output", "-o", help="PNG file (default: RESULT with -plot.png or -joints.png).")
-@click.option("--joints", is_flag=True, help="Plot the joints: positions, reactions, motors' efforts.")
-@click.option("--measure", help="Plot a measure of each frame: stress, coordination, fabric, fraction, kinetic-energy, potential-energy.")
-def plot(result, output, joints, measure):
-    """Plot energy, contacts, residual and penetration of a RESULT file over time, its joints, or a measure of its frames; or plot a log of
-    measures (RESULT ends with .csv)."""
-    from gravel.view import plot as view
-
-    path = pathlib.Path(result)
-    if joints and measure:
-        raise ValueError("--joints and --measure make two plots: give one of them")
-    if path.suffix.lower() == ".csv":
-        if joints or measure:
-            raise ValueError(f"--joints and --measure go with a result file, but {path} is a log")
-        draw, ending = view.plot_log, "-plot.png"
-    elif measure:
-        draw, ending = (lambda given, to: view.plot_measure(given, measure, to)), f"-{measure}.png"
-    else:
-        draw, ending = (view.plot_joints, "-joints.png") if joints else (view.plot, "-plot.png")
-    click.echo(f"wrote {draw(result, output or path.with_name(path.stem + ending))}")
-
-
-@main.command()
-@click.argument("names", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
-@click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu).")
-@click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores; scaling: 1 a process).")
-@click.option("--steps", type=int, help="Steps that scaling measures (default: 50; of piles a fifth).")
-@click.option("--latency", type=float, help="Of the network that scaling predicts for, us (default: 1.5, InfiniBand HDR100).")
-@click.option("--bandwidth", type=float, help="Of that network for each process, GB/s (default: 0.4, HDR100 shared by 32).")
-def bench(names, as_json, quick, device, threads, steps, latency, bandwidth):
-    """Run benchmarks next to the papers' figures.
-
-    NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, state, convergence, start, crowd, joints, packing, ffd,
-    scaling (needs the extra mpi), kernels and device (need the extra gpu); default: all but the last three, on another device than the CPU
-    collide, ellipsoids, pairs, step, state, convergence and device."""
-    from gravel import bench as benchmarks
-
-    benchmarks.run(names, quick, threads, as_json, device, steps=steps, latency=latency, bandwidth=bandwidth)
-
-
-@main.command()
-def info():
-    """Show versions, cores and devices."""
-    from importlib.metadata import version
-
-    import h5py
-    import numpy
-    import scipy
-
-    from gravel.engine import largest_thread_count, threading_layer
-
-    click.echo(f"gravel {gravel.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
-    click.echo(f"numpy {numpy.__version__}, scipy {scipy.__version__}, numba {version('numba')}, h5py {h5py.__version__}")
-    click.echo(f"device cpu: {processor()}, {largest_thread_count()} threads, threading layer {threading_layer()}")
-    for name in gpu_devices():
-        click.echo(f"device {name}")
-    for module, extra in (("pyvista", "view"), ("matplotlib", "view"), ("mpi4py", "mpi")):
-        try:
-            click.echo(f"{module} {__import__(module).__version__}")
-        except ImportError:
-            click.echo(f'{module} not installed (pip install "gravel[{extra}]")')
-
-
-def gpu_devices():
-    """Devices through Warp, in words."""
-    from gravel.engine import warp_devices
-
-    try:
-        return [f"{name}: {about}" for name, about in warp_devices().items()]
-    except ModuleNotFoundError:
-        return ['cuda: Warp is not installed (pip install "gravel[gpu]")']
-
-
-def processor():
-    """The name of the CPU."""
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

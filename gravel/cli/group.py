@@ -1,0 +1,42 @@
+"""The group of all commands: how their errors look."""
+
+import warnings
+
+import click
+
+import gravel
+from gravel.processes import wait_for_the_first
+
+
+class Commands(click.Group):
+    """Errors and warnings of the package become one line on stderr, errors with exit code 1; unknown names get the nearest suggested."""
+
+    def invoke(self, context):
+        before, warnings.formatwarning = warnings.formatwarning, lambda message, *_, **__: f"warning: {message}\n"
+        try:
+            return super().invoke(context)
+        except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
+            raise
+        except (ValueError, TypeError, IndexError, OSError, RuntimeError, ImportError, MemoryError) as error:
+            wait_for_the_first()
+            raise click.ClickException(str(error)) from None
+        finally:
+            warnings.formatwarning = before
+
+    def resolve_command(self, context, arguments):
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError:
+            from gravel.checks import choice
+
+            try:
+                choice("command", arguments[0], tuple(self.commands))
+            except ValueError as error:
+                raise click.UsageError(str(error)) from None
+            raise
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(gravel.__version__)
+def main():
+    """Large-scale rigid multibody dynamics with frictional contact."""

@@ -1,0 +1,91 @@
+"""gravel view, picture, video: what shows results. Plots and reports: ``gravel.cli.plotting``."""
+
+import contextlib
+import pathlib
+import threading
+
+import click
+
+from gravel.cli.group import main
+
+COLOUR = "auto, material, speed, radius, contacts, energy, body or rank (the process)."
+CAMERA = "auto, front, back, left, right, top, iso, or px,py,pz,fx,fy,fz[,ux,uy,uz[,angle]]: place and target in m, up, angle in degrees."
+
+
+def look_options(command):
+    """The options that pictures and videos share."""
+    for option in reversed(
+        (
+            click.option("--colour", "--color", default="auto", show_default=True, help=COLOUR),
+            click.option("--limits", help="Ends of the colour scale, low,high (default: of what is shown)."),
+            click.option("--size", default="1200x900", show_default=True, help="Width and height in pixels."),
+            click.option("--camera", default="auto", show_default=True, help=CAMERA),
+            click.option("--clip", help="nx,ny,nz,offset: bodies whose centre has n·x < offset (m) are cut away."),
+            click.option("--forces", is_flag=True, help="Draw contacts as rods whose width is their force (needs a run with --contacts)."),
+            click.option("--background", default="white", show_default=True, help="A colour, such as black or #f4f4f0."),
+            click.option("--occlusion/--no-occlusion", default=True, help="Whether corners that little light reaches are darker."),
+            click.option("--caption/--no-caption", default=True, help="Whether time, scale bar and colour bar are written onto it."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("result")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve; another than this machine's own asks for a token.")
+@click.option("--port", type=int, default=0, help="Port to serve (default: any that is free).")
+@click.option("--browser/--no-browser", default=True, help="Whether to open a browser.")
+def view(result, host, port, browser):
+    """Look at a RESULT file in the browser: play it, turn it, cut it open, pick bodies, see the forces."""
+    from gravel.view.viewer.show import view as show
+
+    page = show(result, False, host, port)
+    serve(page, browser)
+
+
+def serve(page, browser):
+    """Say where a page is, open it, and wait for Ctrl-C."""
+    try:
+        click.echo(f"viewer at {page.url} (Ctrl-C ends it)")
+        if page.server.token:
+            click.echo("others who have this address can reach it; what is sent is not encrypted")
+        if browser and not page.open():
+            click.echo("no browser was found: open this address in one")
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        click.echo("ended")
+    finally:
+        with contextlib.suppress(KeyboardInterrupt):  # a second one, while it closes
+            page.close()
+
+
+@main.command()
+@click.argument("result")
+@click.option("--output", "-o", help="PNG file (default: RESULT with .png).")
+@click.option("--frame", type=int, default=-1, show_default=True, help="Which frame; negative ones count from the end.")
+@look_options
+def picture(result, output, frame, **look):
+    """Draw a frame of a RESULT file as a PNG."""
+    from gravel.view import picture as view
+
+    click.echo(f"wrote {view.picture(result, output or pathlib.Path(result).with_suffix('.png'), frame, **look)}")
+
+
+@main.command()
+@click.argument("result")
+@click.option("--output", "-o", help="mp4 or gif file (default: RESULT with .mp4).")
+@click.option("--fps", type=float, default=25.0, show_default=True, help="Frames in a second of the video.")
+@click.option("--from", "start", type=float, help="Simulated time of the first frame, s (default: the first there is).")
+@click.option("--to", "stop", type=float, help="Simulated time of the last frame, s (default: the last there is).")
+@click.option("--every", type=int, default=1, show_default=True, help="Take only each so many-th frame.")
+@click.option("--turn", type=float, default=0.0, show_default=True, help="Degrees that the camera goes around the scene.")
+@click.option("--quality", type=int, default=7, show_default=True, help="1 to 10; from 9 on each pixel is drawn as four.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@look_options
+def video(result, output, fps, start, stop, every, turn, quality, quiet, **look):
+    """Draw all frames of a RESULT file as a video; camera, colours and walls stay as they are."""
+    from gravel.view import video as view
+
+    output = output or pathlib.Path(result).with_suffix(".mp4")
+    click.echo(f"wrote {view.video(result, output, fps, start, stop, every, turn, quality, not quiet, **look)}")
