@@ -20,7 +20,7 @@ PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joint
 ENGINE_ROOM = {"checks", "interrupts", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {
     *("errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches"),
-    *("simulation", "run", "io", "sweep", "packing", "servo", "sleep", "processes", "mpi", "whole"),
+    *("simulation", "run", "io", "sweep", "packing", "servo", "sleep", "processes", "mpi", "whole", "view"),
 }
 ALLOWED = {
     "checks": set(),
@@ -43,7 +43,7 @@ ALLOWED = {
     "processes": {"engine", "mpi"},  # the one place that knows whether there are several
     "mpi": PLAIN | {"engine", "errors", "processes", "mpi"},
     "queries": {"checks", "engine", "rotations", "shapes", "state"},
-    "scene": PLAIN | {"engine", "processes", "queries"},
+    "scene": PLAIN | {"engine", "processes", "queries", "scenefile"},  # from_file and to_file hand over to it
     "solvers": {"checks", "engine"},
     "sleep": {"checks", "engine", "state"},
     "cautions": PLAIN | {"errors"},
@@ -54,20 +54,28 @@ ALLOWED = {
     "batches": PLAIN | {"contacts", "engine", "scene"},
     "simulation": PLAIN
     | {"cautions", "errors", "interrupts", "contacts", "engine", "processes", "queries", "scene", "settings", "sleep", "solvers"}
-    | {"run", "io", "team", "whole"},
+    | {"run", "io", "team", "whole", "view"},
     "sweep": {"checks", "engine", "errors"},
     "run": {"checks", "errors", "interrupts", "team", "io"},
-    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "team", "io"},
+    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "team", "io", "__version__"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
-    "view": {"checks", "rotations", "shapes", "io", "measures", "view"},
+    "view": {"checks", "cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}
+    | {"run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
     "scenes": USER | {"measures", "scenes"},
-    "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "cli"},
+    "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "cli", "view"},
     "packing": PLAIN | {"engine", "scene", "solvers", "detection", "simulation", "packing"},
     "robot_trial": USER,
-    "cli": USER | {"measures", "scenes", "bench", "view", "robot_trial", "__version__"},
+    "scenefile": USER | {"measures", "scenefile", "scenes"},
+    "validation": USER | {"measures", "scenes", "view", "validation"},
+    "cli": USER | {"measures", "scenes", "bench", "view", "robot_trial", "scenefile", "validation", "cli", "__version__"},
     "__main__": {"cli"},
-    "__init__": USER | {"measures"},
+    "__init__": USER | {"measures", "scenefile"},
 }
+PRINTING = {"words": set(), "tables": set()}  # how things print: they import no room, and every room may ask them
+ALLOWED["notebook"] = {"view"}  # draws what a notebook shows; whoever can be shown asks it then
+for room in ("scene", "simulation", "io"):
+    ALLOWED[room] = ALLOWED[room] | {"notebook"}
+ALLOWED = {room: rooms | set(PRINTING) for room, rooms in ALLOWED.items()} | PRINTING
 PUBLIC = {"cpu/ahead.py"}  # compiles what a small simulation needs, so it makes one
 
 
@@ -159,7 +167,7 @@ def test_example_runs(example, tmp_path, monkeypatch):
 
 def test_documents_name_files_that_exist():
     missing = []
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             if not (document.parent / link).exists():
                 missing.append(f"{document.name}: {link}")

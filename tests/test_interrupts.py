@@ -7,7 +7,7 @@ import pytest
 
 import gravel as gv
 from gravel.cpu import threads
-from gravel.io import vtkhdf
+from gravel.io import blocks
 from gravel.io.vtkhdf import read_frame, read_reports
 
 G, H = 9.81, 0.01
@@ -65,7 +65,7 @@ def test_an_interrupt_before_the_commit_leaves_the_last_state(monkeypatch):
 @pytest.mark.parametrize("at", [2, 5])
 def test_a_run_that_is_interrupted_while_it_writes_a_frame_stops_after_that_step(at, monkeypatch, tmp_path):
     sim, ball = falling()
-    interrupt_in(monkeypatch, vtkhdf.ResultWriter, "_append", 20 * at)
+    interrupt_in(monkeypatch, blocks, "append", 10 * at)
     report = sim.run(until=1.0, save=tmp_path / "r.vtkhdf", every=H, checkpoint=tmp_path / "c.h5")
     assert report.interrupted and report.steps == sim.steps < 100
     frame = read_frame(tmp_path / "r.vtkhdf")
