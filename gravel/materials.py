@@ -6,13 +6,15 @@ frictionless), the larger restitution (a rubber ball bounces on steel), the smal
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from gravel import checks
 
 PAIR_FIELDS = ("friction", "restitution", "rolling_friction", "spinning_friction", "cohesion")
+PROPERTIES = ("density", *PAIR_FIELDS)
+LONGEST = 60  # letters of a material's name
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Material:
       the slope whose tangent is this over its radius; so sand of radius r has about 0.1 r, and more than r means that it cannot roll
     - ``spinning_friction`` m, a length: the same for the torque about the contact normal
     - ``cohesion`` N: the pull that a touching contact can bear
+    - ``name``: what results, reports, legends and scene files call it (none: its number)
 
     Each object is a material of its own: of two that are equal, ``set_pair`` means the one that it is given. (As long as no pair names
     one, equal materials do the same, so a new ``Material(friction=0.5)`` for each of many bodies costs no more than one for all.)
@@ -37,13 +40,15 @@ class Material:
     rolling_friction: float = 0.0
     spinning_friction: float = 0.0
     cohesion: float = 0.0
+    name: str = ""
 
     def __post_init__(self):
-        for field in fields(self):
+        for name in PROPERTIES:
             bounds = {"density": {"above": 0.0}, "restitution": {"minimum": 0.0, "maximum": 1.0}}
-            limits = bounds.get(field.name, {"minimum": 0.0})
-            value = checks.number(f"Material {field.name}", getattr(self, field.name), **limits)
-            object.__setattr__(self, field.name, value)
+            limits = bounds.get(name, {"minimum": 0.0})
+            object.__setattr__(self, name, checks.number(f"Material {name}", getattr(self, name), **limits))
+        if not isinstance(self.name, str) or self.name != self.name.strip() or not (self.name.isprintable() and len(self.name) <= LONGEST):
+            raise ValueError(f"Material name must be a text of one line, at most {LONGEST} letters, not {self.name!r:.80}")
 
     def __copy__(self) -> "Material":
         return self  # it never changes, and a copy would be another material

@@ -298,3 +298,25 @@ def test_another_material_wakes_those_who_sleep():
     sim.run(0.4)
     assert not sim.asleep[box]
     assert sim.velocities[box, 0] == pytest.approx(0.1, rel=0.02)
+
+
+def test_names_tell_materials_apart_and_change_nothing_else(tmp_path):
+    wet, dry = gv.Material(friction=0.4, name="wet sand"), gv.Material(friction=0.4, name="dry sand")
+    scene = gv.Scene()
+    scene.add_bodies(gv.Sphere(0.1), [(0, 0, 0), (1, 0, 0)], wet)
+    scene.add_body(gv.Sphere(0.1), (2, 0, 0), dry)
+    sim = gv.Simulation(scene, 1e-3)
+    assert [kind.name for kind in sim.materials.kinds] == ["wet sand", "dry sand"]
+    assert np.ptp(sim.materials.contact_values(), axis=(0, 1)).max() == 0.0  # all pairs do the same
+    sim.save(tmp_path / "state.h5")
+    again = gv.Simulation.load(tmp_path / "state.h5")
+    assert [again.material_of(body) for body in range(3)] == [wet, wet, dry]
+    scene.to_file(tmp_path / "sand.yaml", dt=1e-3, time=1.0)
+    read = gv.Scene.from_file(tmp_path / "sand.yaml")
+    assert [read.materials[k] for k in read.bodies.tag[:, 1]] == [wet, wet, dry]
+
+
+@pytest.mark.parametrize("name", [None, 3, "two\nlines", " wide ", "x" * 61])
+def test_a_name_is_a_short_line_of_text(name):
+    with pytest.raises(ValueError, match="Material name must be a text of one line, at most 60 letters"):
+        gv.Material(name=name)

@@ -36,12 +36,22 @@ def look_options(command):
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve; another than this machine's own asks for a token.")
 @click.option("--port", type=int, default=0, help="Port to serve (default: any that is free).")
 @click.option("--browser/--no-browser", default=True, help="Whether to open a browser.")
-def view(result, host, port, browser):
+@click.option("--save", "output", help="Write the viewer with its frames into one HTML file, which opens without gravel, and end.")
+@click.option("--every", type=int, default=1, show_default=True, help="Of a page that is saved: take only each so many-th frame.")
+def view(result, host, port, browser, output, every):
     """Look at a RESULT file in the browser: play it, turn it, cut it open, pick bodies, see the forces."""
+    from gravel import checks
     from gravel.view.viewer.show import view as show
 
+    if every != 1 and output is None:
+        raise ValueError(f"--every {every} goes with --save; the page that is served has all frames")
+    checks.count("every", every, minimum=1)
     page = show(result, False, host, port)
-    serve(page, browser)
+    if output is None:
+        return serve(page, browser)
+    with page:
+        saved = page.save(output, slice(None, None, every), progress=True)
+    click.echo(f"wrote {saved}: {saved.stat().st_size / 1e6:.1f} MB; any browser opens it, without gravel")
 
 
 def serve(page, browser):

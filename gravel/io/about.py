@@ -1,7 +1,8 @@
 """What a result tells of its run beside the frames: how it was made, its materials, what each stage of its steps took, where joints sit.
 
 All of it stands in the group ``gravel``: the attribute ``about`` (JSON), ``materials`` (a row for each, its columns named in the attribute
-``columns``), ``stage_seconds`` (a row for each step, a column for each stage, likewise), and in ``joints`` the anchors, a row a joint.
+``columns``) and ``material_names`` (the bytes of a list in JSON), ``stage_seconds`` (a row for each step, a column for each stage,
+likewise), and in ``joints`` the anchors, a row a joint.
 """
 
 import datetime
@@ -9,17 +10,15 @@ import functools
 import json
 import pathlib
 import platform
-from dataclasses import fields
 
 import numpy as np
 
 from gravel.io.present import joint_anchors, joint_kind
 from gravel.io.sound import all_rows, need, rows_of, stored
-from gravel.materials import Material
+from gravel.materials import PROPERTIES
 
-ABOUT, MATERIALS, STAGES = "about", "materials", "stage_seconds"
+ABOUT, MATERIALS, NAMES, STAGES = "about", "materials", "material_names", "stage_seconds"
 ANCHORS = {"body_a": ((), "i8"), "body_b": ((), "i8"), "point_a": ((3,), "f8"), "point_b": ((3,), "f8"), "axis": ((3,), "f8")}
-PROPERTIES = tuple(field.name for field in fields(Material))
 
 
 # --- how it was made
@@ -80,19 +79,31 @@ def write_materials(own, simulation):
     values = [getattr(kind, name) for kind in simulation.materials.kinds for name in PROPERTIES]
     rows = np.array(values, float).reshape(-1, len(PROPERTIES))
     if MATERIALS not in own:
+        own.create_dataset(NAMES, (0,), "u1", maxshape=(None,), chunks=(1024,))
         own.create_dataset(MATERIALS, rows.shape, "f8", maxshape=(None, len(PROPERTIES)), chunks=(64, len(PROPERTIES)))
         own[MATERIALS].attrs["columns"] = PROPERTIES
     elif own[MATERIALS].shape == rows.shape:
         return
     own[MATERIALS].resize(len(rows), axis=0)
     own[MATERIALS][:] = rows
+    names = np.frombuffer(json.dumps([kind.name for kind in simulation.materials.kinds]).encode(), "u1")
+    own[NAMES].resize(len(names), axis=0)
+    own[NAMES][:] = names
 
 
 def materials_in(file):
-    """A dict for each material of an open result: density and so on, in the units of ``Material``."""
-    data = stored(file["gravel"], MATERIALS)
-    names = list(data.attrs["columns"])
-    return [dict(zip(names, row)) for row in all_rows(file["gravel"], MATERIALS, (len(names),), "f8").tolist()]
+    """A dict for each material of an open result: its name, density and so on, in the units of ``Material``."""
+    columns = list(stored(file["gravel"], MATERIALS).attrs["columns"])
+    rows = all_rows(file["gravel"], MATERIALS, (len(columns),), "f8").tolist()
+    return [{"name": name, **dict(zip(columns, row))} for name, row in zip(material_names_in(file), rows)]
+
+
+def material_names_in(file):
+    """The names of the materials of an open result, by their numbers; empty for those that have none."""
+    names = json.loads(all_rows(file["gravel"], NAMES, (), "u1").tobytes())
+    fit = isinstance(names, list) and len(names) == len(stored(file["gravel"], MATERIALS)) and all(isinstance(n, str) for n in names)
+    need(fit, "the names of its materials do not fit them")
+    return names
 
 
 # --- seconds of stages

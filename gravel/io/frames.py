@@ -9,7 +9,7 @@ import pathlib
 import h5py
 import numpy as np
 
-from gravel.io.about import anchors_in, stage_seconds_in
+from gravel.io.about import anchors_in, material_names_in, stage_seconds_in
 from gravel.io.blocks import ROOT
 from gravel.io.joined import is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
 from gravel.io.layout import BODIES, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
@@ -102,7 +102,7 @@ def read_frame(path, frame=-1):
     """One frame as a dict of arrays: time, position and the point data; negative frames count from the end.
 
     "geometries": number -> {"vertices", "triangles"} of those that bodies of the frame have; "joints": where the joints of the frame sit
-    (``gravel.io.present.joint_anchors``).
+    (``gravel.io.present.joint_anchors``); "material_names": by number, empty where a material has none.
     """
     with open_result(path) as file:
         with reading(path):
@@ -143,6 +143,7 @@ def frame_in(file, frame):
         **{name: float(rows_of(own, name, slice(frame, frame + 1), (), "f8")[0]) for name in ("frame_dt", "contact_lag")},
         "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},
         "joints": anchors_in(own["joints"], frame),
+        "material_names": material_names_in(file),
     }
 
 

@@ -239,8 +239,8 @@ class Result:
             return about_in(self.file)
 
     @property
-    def materials(self) -> list[dict[str, float]]:
-        """The properties of each material (``Material``), by the numbers in ``Frame.materials``."""
+    def materials(self) -> list[dict[str, Any]]:
+        """Name and properties of each material (``Material``), by the numbers in ``Frame.materials``."""
         with self.reading():
             return materials_in(self.file)
 

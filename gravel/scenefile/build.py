@@ -33,7 +33,7 @@ class Builder:
     def __init__(self, given, folder, faults, seed):
         self.given, self.folder, self.faults, self.seed = given, folder, faults, seed
         self.scene = self._empty_scene()
-        self.materials = {name: self._made(Material, one) for name, one in self.section("materials", {}).items()}
+        self.materials = {name: self._made(Material, one, name=name) for name, one in self.section("materials", {}).items()}
         self.shapes = Shapes(folder, self.section("shapes", {}), faults, lambda name: given.item.value["shapes"].value[name].at)
         self.motions = {name: self._motion(one) for name, one in self.section("motions", {}).items()}
         self.bodies: dict = {}  # name -> ids, BAD if it was not made
@@ -72,8 +72,8 @@ class Builder:
     def attempt(self, given, function, *arguments, **options):
         return attempt(self.faults, given, function, *arguments, **options)
 
-    def _made(self, kind, given):
-        return BAD if given is BAD else self.attempt(given, kind, **given)
+    def _made(self, kind, given, **more):
+        return BAD if given is BAD else self.attempt(given, kind, **given, **more)
 
     def _empty_scene(self):
         gravity, cell = self.section("gravity", (0.0, 0.0, -9.81)), self.section("cell", None)

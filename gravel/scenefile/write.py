@@ -13,7 +13,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.io.vtkhdf import check_writable
-from gravel.materials import DEFAULT
+from gravel.materials import DEFAULT, PROPERTIES
 from gravel.scenefile.described import CannotWrite, joint_keys
 from gravel.scenefile.emit import block
 from gravel.scenefile.load import ENDINGS
@@ -61,7 +61,7 @@ def write_scene(scene, path, simulation, title="", extra=None, notes=()) -> tupl
         sections["joints"] = joints
     if ignore := _ignore_keys(scene, writer):
         sections["ignore"] = ignore
-    sections = _in_order({**_material_keys(scene), **sections, **(extra or {}), "simulation": simulation})
+    sections = _in_order({**_material_keys(scene, writer.material_names), **sections, **(extra or {}), "simulation": simulation})
     notes = [*writer.notes, *notes]
     return _write({path: _text(sections, notes), **writer.files}), notes
 
@@ -111,20 +111,16 @@ def _write(files) -> list[pathlib.Path]:
 
 
 # --- sections
-def _material_keys(scene):
+def _material_keys(scene, names):
     """The materials that bodies or pairs have."""
     used = set(np.unique(scene.bodies.tag[:, MATERIAL]).tolist()) | {number for pair in scene.pairs for number in pair}
-    found = {material_name(number): _differing(scene.materials[number]) for number in sorted(used)}
-    pairs = [{"materials": [material_name(i), material_name(j)], **values} for (i, j), values in scene.pairs.items()]
+    found = {names[number]: _differing(scene.materials[number]) for number in sorted(used)}
+    pairs = [{"materials": [names[i], names[j]], **values} for (i, j), values in scene.pairs.items()]
     return {"materials": found, **({"pairs": pairs} if pairs else {})}
 
 
-def material_name(number) -> str:
-    return f"material {number + 1}"
-
-
 def _differing(material):
-    values = {name: float(getattr(material, name)) for name in material.__dataclass_fields__}
+    values = {name: float(getattr(material, name)) for name in PROPERTIES}
     return {name: value for name, value in values.items() if name in ("density", "friction") or value != getattr(DEFAULT, name)}
 
 

@@ -36,6 +36,7 @@ class BodyWriter:
         self.scene, self.path, self.bodies = scene, path, scene.bodies
         self.files: dict = {}
         self.notes: list[str] = []
+        self.material_names = _material_names(scene.materials)
         self._names: dict[int, str] = {}  # id -> what others call it
         self._shapes: dict[int, tuple] = {}  # geometry -> (name, keys)
         self._motions: dict[int, tuple] = {}  # id of the motion object -> (name, keys)
@@ -92,7 +93,7 @@ class BodyWriter:
     def _common(self, body) -> dict:
         """Keys that all bodies of a run share."""
         material, group, status = (int(self.bodies.tag[body, column]) for column in (MATERIAL, GROUP, STATUS))
-        keys: dict[str, Any] = {"material": f"material {material + 1}"}
+        keys: dict[str, Any] = {"material": self.material_names[material]}
         motion = self.scene.motions.get(body)
         if motion is not None:
             try:
@@ -245,3 +246,12 @@ def _csv_text(rows) -> str:
         names += TABLE_COLUMNS.get(name) or SIZE_COLUMNS[0 if values.ndim == 1 else values.shape[1] - 1]
     table = np.column_stack(list(rows.values()))
     return "\n".join([",".join(names), *(",".join(map(repr, row)) for row in table.tolist())]) + "\n"
+
+
+def _material_names(materials) -> list[str]:
+    """What a file calls materials: their own names, if no other before them has the same."""
+    names: dict[str, None] = {}
+    for number, material in enumerate(materials, 1):
+        name = material.name or f"material {number}"
+        names[name if name not in names else f"{name} ({number})"] = None
+    return list(names)

@@ -38,7 +38,7 @@ def places_without_overlap(radii, half, rng):
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    rubber = Material(density=1000, friction=0.0, restitution=1.0)
+    rubber = Material(density=1000, friction=0.0, restitution=1.0, name="rubber")
     radii = rng.uniform(0.02, 1.0, bodies) * LARGEST
     volume = 4 / 3 * np.pi * np.sum(radii**3)
     radii *= min(1.0, (SHARE * SIDE**3 / volume) ** (1 / 3))

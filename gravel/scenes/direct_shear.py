@@ -25,7 +25,7 @@ THICK = 3 * RADIUS  # of the walls
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    sand = Material(density=2600, friction=0.5)
+    sand = Material(density=2600, friction=0.5, name="sand")
     half = max(1.25 * RADIUS * np.cbrt(bodies), 6 * RADIUS)  # wider than high
     scene = Scene()
     scene.ignore(WALLS, WALLS)

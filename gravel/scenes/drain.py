@@ -15,7 +15,7 @@ OPENS, DROP = 1.0, 1.0
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    sand = Material(density=2000, friction=0.4)
+    sand = Material(density=2000, friction=0.4, name="sand")
     scene = Scene()
     inner = SPACING * np.sqrt(bodies / LAYERS / np.pi)  # distance from axis to wall
     tank = inner + SPACING

@@ -36,7 +36,8 @@ def drum_mesh(radius, width, sides):
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    sand, steel = Material(density=2500, friction=0.6, rolling_friction=0.05 * RADIUS), Material(density=7800, friction=0.8)
+    sand = Material(density=2500, friction=0.6, rolling_friction=0.05 * RADIUS, name="sand")
+    steel = Material(density=7800, friction=0.8, name="steel")
     scene = Scene()
     volume = bodies * SPACING**3
     radius = np.sqrt(volume / (FILL * np.pi * WIDTH))

@@ -16,7 +16,7 @@ RADIUS, LAYERS, SPACING = 0.05, 10, 0.15
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    stone = Material(density=2500, friction=0.5)
+    stone = Material(density=2500, friction=0.5, name="stone")
     scene = Scene()
     side = max(int(np.ceil(np.sqrt(bodies / LAYERS))), 2)
     half = 0.5 * side * SPACING

@@ -112,7 +112,8 @@ def add_cylinder(scene, base, load, ends, limit, steel, y):
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    sand, steel = Material(density=1800, friction=0.6, rolling_friction=0.002), Material(density=7800, friction=0.4)
+    sand = Material(density=1800, friction=0.6, rolling_friction=0.002, name="sand")
+    steel = Material(density=7800, friction=0.4, name="steel")
     scene = Scene()
     for other in (SAND, ARM, WALLS, SHOVEL):  # only the bucket touches the sand: grains would be crushed between it and the stick
         scene.ignore(ARM, other)

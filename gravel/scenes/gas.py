@@ -13,7 +13,7 @@ RADIUS, SPEED = 0.05, 1.0
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    gas = Material(density=1000, friction=0.0, restitution=1.0)
+    gas = Material(density=1000, friction=0.0, restitution=1.0, name="gas")
     half = 0.5 * (bodies * 4 / 3 * np.pi * RADIUS**3 / 0.01) ** (1 / 3)
     scene = Scene(gravity=(0, 0, 0))
     box_walls(scene, half, half, gas)

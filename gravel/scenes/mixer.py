@@ -14,7 +14,7 @@ RADIUS, LAYERS, SPACING, TURNS = 0.05, 12, 0.115, 0.5  # turns per second
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    light, heavy = Material(density=1500, friction=0.4), Material(density=3000, friction=0.4)
+    light, heavy = Material(density=1500, friction=0.4, name="light"), Material(density=3000, friction=0.4, name="heavy")
     scene = Scene()
     inner = SPACING * np.sqrt(bodies / LAYERS / np.pi) + 0.5 * SPACING
     tank = inner + SPACING

@@ -22,7 +22,7 @@ SETTLE, HOLD = 0.4, 0.15  # s until the first load, and at each
 
 
 def build(bodies, seed):
-    sand, smooth = Material(density=2600, friction=0.5), Material(density=2600, friction=0.0)
+    sand, smooth = Material(density=2600, friction=0.5, name="sand"), Material(density=2600, friction=0.0, name="smooth")
     sizes = UniformSizes(0.8 * RADIUS, RADIUS)
     half = 0.5 * np.cbrt(bodies * 4 / 3 * np.pi * sizes.mean_volume() / LOOSE)
     top = 2 * half

@@ -45,7 +45,7 @@ def sieve_box(half):
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    steel, frame = Material(density=7800, friction=0.2, restitution=0.0), Material(density=2700, friction=0.2)
+    steel, frame = Material(density=7800, friction=0.2, restitution=0.0, name="steel"), Material(density=2700, friction=0.2, name="frame")
     scene = Scene()
     side = 0.5 * np.sqrt(bodies * 4.5e-4)  # about two layers of balls
     half = np.array([side, side])
@@ -61,7 +61,7 @@ def build(bodies, seed):
 def add_drive(scene, box, half):
     """Crank, rod and slide; returns the motor's joint. The box slides along a slanted line, pushed at its wall."""
     along = np.array([np.cos(SLANT), 0, np.sin(SLANT)])
-    steel = Material(density=7800)
+    steel = Material(density=7800, name="drive")
     pin = np.array([half[0] + 2 * WALL + 0.03, 0, 0.5 * TOP])
     end = pin + ROD * along
     axle = end + CRANK * along

@@ -15,7 +15,7 @@ RADIUS, SPACING, SLOPE = 0.05, 0.115, np.radians(50)
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    glass, steel = Material(density=2500, friction=0.3), Material(density=7800, friction=0.3)
+    glass, steel = Material(density=2500, friction=0.3, name="glass"), Material(density=7800, friction=0.3, name="steel")
     scene = Scene()
     half = max(0.5 * SPACING * np.cbrt(bodies / 1.5), 6 * RADIUS)  # of the square shaft
     outlet = max(4 * RADIUS, half / 3)  # half of its width

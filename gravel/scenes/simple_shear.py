@@ -33,7 +33,8 @@ def build(bodies, seed):
     places = (cell + 0.5) * 2.1 * RADIUS + rng.uniform(-0.04, 0.04, (bodies, 3)) * RADIUS
     velocities = np.zeros((bodies, 3))
     velocities[:, 0] = RATE * (places[:, 2] - 0.5 * length[2])
-    scene.add_bodies(Sphere(RADIUS * rng.uniform(0.8, 1.0, bodies)), places, Material(DENSITY, friction=0.5), velocities=velocities)
+    sand = Material(DENSITY, friction=0.5, name="sand")
+    scene.add_bodies(Sphere(RADIUS * rng.uniform(0.8, 1.0, bodies)), places, sand, velocities=velocities)
     run = Shear()
     options = {"friction": "coulomb", "solver": GaussSeidel(tolerance=TOLERANCE)}
     return Setup(scene, 1 / 2000, STRAIN / RATE, lambda s, r: run.check(s, r, bodies), [run], options, run.curve)

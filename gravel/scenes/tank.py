@@ -15,7 +15,7 @@ AMPLITUDE, FREQUENCY = 0.05, 1.5
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    sand, wood = Material(density=2000, friction=0.3), Material(density=200, friction=0.3)
+    sand, wood = Material(density=2000, friction=0.3, name="sand"), Material(density=200, friction=0.3, name="wood")
     scene = Scene()
     side = max(int(np.ceil(np.sqrt(bodies / LAYERS))), 4)
     half = 0.5 * side * SPACING

@@ -23,7 +23,7 @@ def height(x, y):
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    stone = Material(density=2600, friction=0.7, rolling_friction=0.02)
+    stone = Material(density=2600, friction=0.7, rolling_friction=0.02, name="stone")
     scene = Scene()
     side = max(int(np.ceil(np.sqrt(bodies / LAYERS))), 3)
     half = 0.5 * side * SPACING

@@ -28,7 +28,7 @@ EVERY = 10  # steps between two samples
 
 
 def build(bodies, seed, friction=FRICTION):
-    sand, smooth = Material(density=2600, friction=friction), Material(density=2600, friction=0.0)
+    sand, smooth = Material(density=2600, friction=friction, name="sand"), Material(density=2600, friction=0.0, name="smooth")
     sizes = UniformSizes(0.8 * RADIUS, RADIUS)
     half = np.cbrt(bodies * 4 / 3 * np.pi * sizes.mean_volume() / LOOSE / 16)
     top = 4 * half  # twice as high as wide

@@ -101,8 +101,8 @@ class Vehicle:
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    soil = Material(density=2600, friction=0.7, rolling_friction=0.0)
-    steel, rubber = Material(density=7800, friction=0.2), Material(density=3000, friction=0.8)
+    soil = Material(density=2600, friction=0.7, rolling_friction=0.0, name="soil")
+    steel, rubber = Material(density=7800, friction=0.2, name="steel"), Material(density=3000, friction=0.8, name="rubber")
     scene = Scene()
     scene.set_pair(steel, rubber, friction=0.1)
     scene.add_body(Plane(), material=soil, fixed=True)

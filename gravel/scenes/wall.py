@@ -13,7 +13,7 @@ HALF = np.array([0.2, 0.1, 0.1])  # of a brick
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    brick, iron = Material(density=1800, friction=0.6), Material(density=7800, friction=0.4)
+    brick, iron = Material(density=1800, friction=0.6, name="brick"), Material(density=7800, friction=0.4, name="iron")
     scene = Scene()
     scene.add_body(Plane((0, 0, 1)), material=brick, fixed=True)
     bricks = bodies - 1

@@ -21,7 +21,8 @@ FILL = 0.4  # height of the well over that of the column; at rest the bodies nee
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    stone, glass, brick = (Material(density=d, friction=0.4) for d in (2500, 2400, 2000))
+    densities = {"stone": 2500, "glass": 2400, "brick": 2000}
+    stone, glass, brick = (Material(density=density, friction=0.4, name=name) for name, density in densities.items())
     width = max(np.cbrt(4 / np.pi * bodies * SPACING**3 / SLENDER), 4 * SPACING)  # of the column
     inner = 0.5 * width + 0.5 * SPACING  # from the axis to the bricks
     column = bodies * SPACING**3 / (0.25 * np.pi * width**2)

@@ -17,10 +17,15 @@ EDGE, OPACITY = np.full(3, 0.58), 0.13  # of walls' edges and of walls that are 
 
 def add_bodies(stage, plan, data, colours, clip=None):
     """All bodies of a frame; of moving ones those with their centre behind ``clip`` (normal, offset) are left out, walls are cut."""
-    like_wall = (data["movable"] == 0) | np.isin(data["id"], plan.holders)
-    moving = np.flatnonzero(~like_wall & in_front(data["position"], clip))
+    walls = like_wall(data, plan)
+    moving = np.flatnonzero(~walls & in_front(data["position"], clip))
     _add_moving(stage, plan, data, moving, colours)
-    _add_walls(stage, plan, data, np.flatnonzero(like_wall), clip)
+    _add_walls(stage, plan, data, np.flatnonzero(walls), clip)
+
+
+def like_wall(data, plan):
+    """(n,) which bodies are drawn as walls: those that forces do not move, and parts of machines that hold grains."""
+    return (data["movable"] == 0) | np.isin(data["id"], plan.holders)
 
 
 def in_front(points, clip):

@@ -1,4 +1,4 @@
-"""What is written onto a picture: time and number of bodies, a scale bar with a round length, a colour bar with its unit.
+"""What is written onto a picture: time and number of bodies, a scale bar with a round length, a colour bar with its unit or a legend.
 
 In: pixels (height, width, 3) and what they show. Out: pixels, with sharp text in the ink that the background asks for.
 """
@@ -25,8 +25,8 @@ class Bar:
         self.words, self.limits, self.beyond, self.map_name = words, limits, beyond, map_name
 
 
-def written_on(pixels, title, pixels_per_metre, ink, bar=None):
-    """The pixels with title, scale bar (None: none) and colour bar (None: none)."""
+def written_on(pixels, title, pixels_per_metre, ink, bar=None, legend=()):
+    """The pixels with title, scale bar (None: none), colour bar (None: none) and a legend of (name, colour)."""
     image, draw = need("PIL.Image"), need("PIL.ImageDraw")
     sheet = image.fromarray(pixels)
     pen = draw.Draw(sheet)
@@ -38,6 +38,7 @@ def written_on(pixels, title, pixels_per_metre, ink, bar=None):
         _scale_bar(pen, width, height, pixels_per_metre, ink)
     if bar is not None:
         _colour_bar(sheet, pen, bar, ink, letters)
+    _legend(pen, legend, width, height, ink, letters)
     return np.asarray(sheet)
 
 
@@ -60,7 +61,9 @@ def _scale_bar(pen, width, height, pixels_per_metre, ink):
     margin, thick = MARGIN * height, max(round(0.005 * height), 2)
     x, y = round(margin), round(height - margin) - thick
     pen.rectangle((x, y, x + round(long) - 1, y + thick - 1), fill=ink)
-    pen.text((x + 0.5 * long, y - 0.4 * margin), words, fill=ink, font=font(max(TEXT * height, 9)), anchor="mb")
+    letters = font(max(TEXT * height, 9))
+    middle = max(x + 0.5 * long, x + 0.5 * letters.getlength(words))  # in narrow pictures the words are longer than the bar
+    pen.text((middle, y - 0.4 * margin), words, fill=ink, font=letters, anchor="mb")
 
 
 def _colour_bar(sheet, pen, bar, ink, letters):
@@ -76,6 +79,17 @@ def _colour_bar(sheet, pen, bar, ink, letters):
         pen.line((left + thick, y, left + thick + 0.3 * thick, y), fill=ink)
         pen.text((left + 1.5 * thick, y), words, fill=ink, font=font(0.85 * letters), anchor="lm")
     pen.text((width - MARGIN * height, top - 0.9 * letters), bar.words, fill=ink, font=font(0.95 * letters), anchor="rb")
+
+
+def _legend(pen, legend, width, height, ink, letters):
+    """Names with squares of their colours, one below the other, in the middle of the right border."""
+    shown, square = font(0.9 * letters), 0.8 * letters
+    wide = max((shown.getlength(name) for name, _ in legend), default=0.0)
+    left, top = width - MARGIN * height - wide - 1.6 * square, 0.5 * height - 0.8 * letters * len(legend)
+    for k, (name, colour) in enumerate(legend):
+        y = top + 1.6 * letters * (k + 0.5)
+        pen.rectangle((left, y - 0.5 * square, left + square, y + 0.5 * square), fill=tuple(int(255 * x) for x in colour), outline=ink)
+        pen.text((left + 1.6 * square, y), name, fill=ink, font=shown, anchor="lm")
 
 
 def ticks(bar):

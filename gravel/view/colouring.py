@@ -17,6 +17,11 @@ class Colouring(NamedTuple):
     values: np.ndarray  # (n,) f4
     words: str  # "speed, m/s"
     numbered: bool  # values are numbers of things, drawn in the colours of PALETTE without a scale
+    names: tuple = ()  # of numbered things, by number; empty ones go by their number
+
+    def name_of(self, number):
+        """What a numbered thing is called."""
+        return (self.names[number] if number < len(self.names) else "") or f"{self.words} {number}"
 
 
 def colouring(data, name, contacts=None):
@@ -24,7 +29,8 @@ def colouring(data, name, contacts=None):
     how many each body has."""
     checks.choice("colour", name, COLOURS)
     if name in ("material", "rank"):
-        return Colouring(data[name].astype("f4"), "material" if name == "material" else "process", True)
+        names = tuple(data["material_names"]) if name == "material" else ()
+        return Colouring(data[name].astype("f4"), "material" if name == "material" else "process", True, names)
     if name == "body":
         return Colouring((data["id"] - data["id"].min(initial=0)).astype("f4"), "body", True)
     if name == "speed":

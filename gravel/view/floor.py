@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gravel.shapes import SPHERE
+from gravel.view.bodies import in_front, like_wall
 from gravel.view.look import round_length
 from gravel.view.merged import groups_of, merge
 from gravel.view.stage import as_bytes
@@ -111,7 +112,7 @@ def _painted(panel, plan, data, look):
     shares = (flat - low) / (high - low)
     if not panel.level:
         return shares, _wall(*looks)
-    lit = 1 - DARK * _shadow(panel, plan, data, u, v, low, high).astype("f4")[..., None]
+    lit = 1 - DARK * _shadow(panel, _casting(plan, data, look.clip), plan.lamp, (u, v), low, high).astype("f4")[..., None]
     return shares, as_bytes(_unshaded(*looks) * (lit if reach is None else lit + (1 - lit) * _fade(ends, reach)))
 
 
@@ -161,14 +162,14 @@ def _grid(rows, lengths, diagonal):
     return lines[0][None, :] | lines[1][:, None]
 
 
-def _shadow(panel, plan, data, u, v, low, high):
+def _shadow(panel, casting, lamp, along, low, high):
     """(TEXELS, TEXELS) how much of the lamp's light bodies keep from a floor, softly."""
     from scipy.ndimage import gaussian_filter, zoom
 
-    points, areas = _casting(plan, data)
+    (points, areas), (u, v) = casting, along
     height = (points - panel.corners[0]) @ panel.normal
     points, areas, height = points[height > 0], areas[height > 0], height[height > 0]
-    fallen = points - np.outer(height / (plan.lamp @ panel.normal), plan.lamp)
+    fallen = points - np.outer(height / (lamp @ panel.normal), lamp)
     edges = [np.linspace(low[k], high[k], SHADOW_CELLS + 1) for k in (0, 1)]
     cell = np.prod((high - low) / SHADOW_CELLS)
     cover = np.histogram2d(fallen @ v, fallen @ u, edges[::-1], weights=areas)[0] / cell
@@ -176,15 +177,18 @@ def _shadow(panel, plan, data, u, v, low, high):
     return np.clip(zoom(soft.astype("f4"), TEXELS / SHADOW_CELLS, order=1), 0, 1)
 
 
-def _casting(plan, data):
-    """Points (n, 3) on bodies that cast shadows, and the area (n,) that each stands for."""
-    solid = ~np.isin(data["id"], plan.sheer)
-    balls = np.flatnonzero(solid & (data["shape"] == SPHERE))
-    others = np.flatnonzero(solid & (data["shape"] != SPHERE))
-    points, areas = _discs(data, balls, plan.lamp)
-    if len(others):
-        more, weights = _sampled(merge(groups_of(data, others), data), SHADOW_POINTS)
-        points, areas = np.concatenate([points, more]), np.concatenate([areas, weights])
+def _casting(plan, data, clip):
+    """Points (n, 3) on bodies that cast shadows, and the area (n,) that each stands for. What is clipped away casts none: whole bodies
+    that move, parts of walls."""
+    solid, walls = ~np.isin(data["id"], plan.sheer), like_wall(data, plan)
+    solid &= walls | in_front(data["position"], clip)
+    balls = data["shape"] == SPHERE
+    points, areas = _discs(data, np.flatnonzero(solid & balls), plan.lamp)
+    for some, cut in ((solid & ~balls & ~walls, None), (solid & ~balls & walls, clip)):
+        if some.any():
+            more, weights = _sampled(merge(groups_of(data, np.flatnonzero(some)), data), SHADOW_POINTS)
+            kept = in_front(more, cut)
+            points, areas = np.concatenate([points, more[kept]]), np.concatenate([areas, weights[kept]])
     return points, areas
 
 

@@ -19,6 +19,7 @@ MAP = "RdYlBu_r"  # told apart by the colour-blind, and light enough for shadows
 LARGEST = 16384  # pixels a side
 CROWD, FAR = 0.95, 3.0  # share of bodies that the scale covers where others exceed it by far
 GRAINS, MAINLY, FEW_MOVE = 20, 0.95, 0.01  # fewer moving bodies are a machine; shares of bodies that are nearly all, and next to none
+LISTED = 12  # materials or processes that a legend names
 RESTS = 0.05  # of the speed of a fall through its own radius: what is slower counts as at rest
 
 
@@ -108,6 +109,7 @@ class Tones(NamedTuple):
     words: str  # "speed, m/s"
     limits: tuple | None  # of the scale; None: numbered, without a scale
     beyond: bool  # some values lie above the scale
+    legend: tuple = ()  # (what it is called, its colour) of numbered things, if they are several and not too many
 
     def of(self, data, contacts):
         """(n, 3) colours of all bodies of a frame, 0 to 1."""
@@ -125,9 +127,17 @@ def tones_of(samples, look):
     if found[0].numbered:
         if look.limits is not None and not look.forces:
             raise ValueError(f"limits are the ends of a colour scale, and colour {name} has none: give a colour such as speed with them")
-        return Tones(name, found[0].words, None, False)
+        return Tones(name, found[0].words, None, False, () if name == "body" else legend_of(found[-1], values))
     limits = look.limits or scale_of(values, from_zero=name != "radius")
     return Tones(name, found[0].words, limits, bool(values.max(initial=0) > limits[1] * (1 + 1e-6)))
+
+
+def legend_of(colouring, values):
+    """(name, colour) of each number among the values; none if there is one, or too many to be listed."""
+    numbers = np.unique(values).astype(int).tolist()
+    if not 1 < len(numbers) <= LISTED:
+        return ()
+    return tuple((colouring.name_of(number), colour_of("palette", PALETTE[number % len(PALETTE)])) for number in numbers)
 
 
 def chosen_colour(frames):

@@ -113,7 +113,8 @@ class Painter:
             return drawn
         bodies = np.count_nonzero((one.data["movable"] > 0) & in_front(one.data["position"], look.clip))
         title = f"t = {one.data['time']:.3f} s, {bodies} bod{'y' if bodies == 1 else 'ies'}"
-        return written_on(drawn, title, plan.camera.pixels_per_metre(look.size[1]), look.ink, self.bar)
+        legend = () if look.forces else plan.tones.legend
+        return written_on(drawn, title, plan.camera.pixels_per_metre(look.size[1]), look.ink, self.bar, legend)
 
     def close(self):
         self.stage.close()

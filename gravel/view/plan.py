@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 def plan_of(samples, look, turn=0.0):
     """The plan for frames of which ``samples`` are some; ``turn``: degrees that the camera will go around."""
     tones = tones_of(samples, look)
-    with_bar = look.caption and (tones.limits is not None or look.forces)
+    with_bar = look.caption and (tones.limits is not None or look.forces or tones.legend)
     seen = [_looked_at(shown.data) for shown in samples]
     points = np.concatenate(seen)
     low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (-np.ones(3), np.ones(3))

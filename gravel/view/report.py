@@ -130,7 +130,7 @@ def numbers(result, summary):
     yield heading("Materials")
     kinds = findings.materials(result)
     rows = [(words, *(f"{properties[name]:g}" for _, properties in kinds)) for name, words in PROPERTIES.items()]
-    yield wide_table(("property", *(f"material {number}" for number, _ in kinds)), rows, "materials")
+    yield wide_table(("property", *(known["name"] or f"material {number}" for number, known in kinds)), rows, "materials")
 
 
 def plots(result):

@@ -10,7 +10,7 @@ import gravel as gv
 from gravel.io.present import frame_of, joint_anchors
 from gravel.io.vtkhdf import read_frame
 
-STEEL, ICE = gv.Material(density=7800, friction=0.3, restitution=0.5), gv.Material(density=917, friction=0.02)
+STEEL, ICE = gv.Material(density=7800, friction=0.3, restitution=0.5), gv.Material(density=917, friction=0.02, name="Stahl, gehärtet")
 
 
 def swinging():

@@ -239,14 +239,15 @@ def read_result(path):
         frame.pop("cell")  # no array, and None without periodic space
     joints, reports = vtkhdf.read_joints(path), vtkhdf.read_reports(path)
     with gv.open_result(path) as result:
-        materials, seconds = [[*material.values()] for material in result.materials], result.stage_seconds
+        materials, seconds = result.materials, result.stage_seconds
         assert isinstance(result.about, dict)
     anchors = [frame.pop("joints") for frame in frames]
     assert all(isinstance(kind, str) for joint in anchors for kind in joint.pop("kind"))
     surfaces = [array for frame in frames for surface in frame.pop("geometries").values() for array in surface.values()]
     assert all(isinstance(name, str) for name in joints.pop("names"))
     numbers = [np.nan_to_num(values, posinf=np.inf, neginf=-np.inf) for values in joints.values()]  # NaN is what a joint does not have
-    numbers += [*seconds.values(), *materials, *(values for joint in anchors for values in joint.values())]
+    assert [frame.pop("material_names") for frame in frames] == 2 * [[material.pop("name") for material in materials]]
+    numbers += [*seconds.values(), *([*m.values()] for m in materials), *(values for joint in anchors for values in joint.values())]
     return [*surfaces, *numbers, *reports.values(), *(values for frame in frames for values in frame.values())]
 
 

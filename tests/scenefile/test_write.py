@@ -3,6 +3,7 @@
 import jsonschema
 import numpy as np
 import pytest
+from alike import assert_same_materials
 from ruamel.yaml import YAML
 
 import gravel as gv
@@ -45,7 +46,7 @@ def assert_same(scene, other, tolerance=1e-12):
         assert (np.abs(np.where(finite, mine, 0) - np.where(finite, read, 0)) <= tolerance * scale).all(), field
     assert np.array_equal(scene.bodies.tag[:, [0, 2, 3]], other.bodies.tag[:, [0, 2, 3]])
     assert np.array_equal(scene.bodies.geometry, other.bodies.geometry)
-    assert [scene.materials[k] for k in scene.bodies.tag[:, 1]] == [other.materials[k] for k in other.bodies.tag[:, 1]]
+    assert_same_materials(*([one.materials[k] for k in one.bodies.tag[:, 1]] for one in (scene, other)))
     assert np.array_equal(scene.ignored, other.ignored) and np.array_equal(scene.gravity, other.gravity)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gravel.bench.viewer import BROWSERS, FLAGS, find_browser
+from gravel.view.viewer.show import View
 
 READY = "window.gravel && window.gravel.state.ready && window.gravel.fine()"
 
@@ -29,18 +30,27 @@ def browser():
 
 
 @pytest.fixture
-def page(browser):
-    """A window of 900 x 600; what its page reports as an error fails the test, and so does a request to another host."""
+def page(browser, monkeypatch):
+    """A window of 900 x 600; what its page reports as an error fails the test, and so does a request to another host. It leaves a view
+    before that is closed: what it asks for a moment later would be such an error."""
     window = browser.new_page(viewport={"width": 900, "height": 600}, bypass_csp=True)  # tests look into the page by eval
     window.errors, window.hosts = [], set()
     window.on("pageerror", lambda error: window.errors.append(str(error)))
     window.on("console", lambda message: window.errors.append(message.text) if message.type == "error" else None)
     window.on("request", lambda request: window.hosts.add(request.url.split("/")[2].split(":")[0]))
+    close = View.close
+    monkeypatch.setattr(View, "close", lambda view: (leave(window), close(view)))
     yield window
     errors, hosts = window.errors, window.hosts
     window.close()
     assert errors == []
     assert hosts <= {"127.0.0.1"}
+
+
+def leave(page):
+    """Go to an empty page, if this one is open."""
+    if not page.is_closed():
+        page.goto("about:blank")
 
 
 def look(page, url):

@@ -15,7 +15,7 @@ from gravel.io.present import frame_of
 from gravel.view.camera import Camera, aim, parse
 from gravel.view.caption import Bar, scale_bar, ticks
 from gravel.view.colouring import PALETTE
-from gravel.view.look import Look, chosen_colour, scale_of
+from gravel.view.look import Look, chosen_colour, scale_of, tones_of
 from gravel.view.picture import Painter
 from gravel.view.subject import Shown
 
@@ -103,6 +103,8 @@ def test_the_scale_bar_is_as_long_as_it_says():
     _, per_metre = projected((0, 0, 0))
     assert np.ptp(row) + 1 == pytest.approx(0.5 * per_metre, abs=1)  # 0.5 m, the round length below a fifth of the width
     assert scale_bar(SIZE[0], per_metre)[2] == "500 mm"
+    narrow = gv.picture(balls((0, 0, 0)), size=(60, 600), camera=CAMERA).pixels
+    assert (narrow[-40:-20, :15] == 255).all() and (narrow[-40:-20, 15:20] < 90).any()  # its words begin where it begins, at the margin
     assert [scale_bar(1000, p)[2] for p in (1e-3, 0.15, 30, 2e4, 7e7)] == ["200 km", "1 km", "5 m", "10 mm", "2 µm"]
 
 
@@ -115,6 +117,20 @@ def test_the_colour_bar_shows_the_scale_and_its_unit():
     assert ticks(Bar("", (0, 2), beyond=True))[-1] == (1.0, "≥ 2")
     plain = gv.picture(scene, size=SIZE, camera=CAMERA, colour="material").pixels
     assert (plain[:, int(0.88 * 400) :] == 255).all()  # numbers of materials have no scale
+
+
+def test_a_legend_names_materials_beside_their_colours():
+    named = gv.Material(friction=0.3, name="chalk")
+    scene = gv.Scene()
+    scene.add_body(gv.Sphere(0.2), (-0.4, 0, 0), named)
+    alone = gv.picture(scene, size=SIZE, camera=CAMERA, colour="material").pixels / 255
+    scene.add_body(gv.Sphere(0.2), (0.4, 0, 0), ORANGE)
+    pixels = gv.picture(scene, size=SIZE, camera=CAMERA, colour="material").pixels / 255
+    tones = tones_of([Shown(frame_of(scene), None)], Look(colour="material"))
+    assert [name for name, _ in tones.legend] == ["chalk", "material 1"]
+    upper, lower = (where(pixels[:, 280:], number) for number in (0, 1))  # right of the balls
+    assert len(upper) > 20 and len(lower) > 20 and upper[:, 1].max() < lower[:, 1].min()
+    assert len(where(alone[:, 280:], 0)) == 0  # one material needs no legend
 
 
 def test_limits_move_colours_along_the_scale():
@@ -166,6 +182,18 @@ def test_bodies_cast_shadows_on_the_floor_away_from_the_light():
     floor = np.linalg.norm(np.diff(pixels, axis=2), axis=2) < 0.06  # grey: not the ball
     dark = np.argwhere(floor & (pixels.mean(axis=2) < 0.75))
     assert len(dark) > 100 and dark[:, 1].mean() > 205  # light comes from the left
+
+
+def test_what_is_clipped_away_casts_no_shadow():
+    scene = gv.Scene()
+    scene.add_body(gv.Plane(), fixed=True)
+    scene.add_body(gv.Sphere(0.2), (-1.0, 0, 0.5), GREEN)
+    scene.add_body(gv.Box((0.2, 0.2, 0.2)), (1.0, 0, 0.5), GREEN)
+    shades = lambda clip: drawn(scene, camera="0,-10,6,0,0,0,0,0,1,20", occlusion=False, clip=clip).mean(axis=2)  # noqa: E731
+    whole, left, right = (shades(clip) < 0.75 for clip in (None, "-1,0,0,0", "1,0,0,0"))
+    assert whole[:, :200].sum() > 100 < whole[:, 220:].sum()
+    assert (left[:, :200] == whole[:, :200]).mean() > 0.99 and left[:, 220:].sum() == 0
+    assert (right[:, 220:] == whole[:, 220:]).mean() > 0.99 and right[:, :180].sum() == 0
 
 
 def pressed(first, second):

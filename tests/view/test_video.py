@@ -14,7 +14,7 @@ from gravel.view.picture import Painter
 from gravel.view.video import chosen_frames
 
 FRAMES = 6
-LOOK = {"size": (200, 150), "colour": "material", "camera": "0,-10,0,0,0,0,0,0,1,20"}
+LOOK = {"size": (200, 150), "colour": "material", "camera": "0,-10,0,0,0,0,0,0,1,20", "caption": False}
 PER_METRE = 150 / (2 * np.tan(np.radians(10)) * 10)  # of that camera
 
 

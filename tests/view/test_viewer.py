@@ -12,7 +12,7 @@ import urllib.request
 
 import numpy as np
 import pytest
-from browser import look, pixels, settle
+from browser import leave, look, pixels, settle
 
 import gravel as gv
 from gravel.io.present import frame_of
@@ -42,7 +42,7 @@ def stack(tmp_path_factory):
     path = tmp_path_factory.mktemp("stack") / "stack.vtkhdf"
     scene = gv.Scene()
     floor = scene.add_body(gv.Plane((0, 0, 1)), fixed=True)
-    one, other = gv.Material(density=1000, friction=0.5), gv.Material(density=1000, friction=0.4)
+    one, other = gv.Material(density=1000, friction=0.5), gv.Material(density=1000, friction=0.4, name="chalk")
     balls = [scene.add_body(gv.Sphere(0.1), (0, 0, 0.1 + 0.2 * k), (one, other, one)[k]) for k in range(3)]
     simulation = gv.Simulation(scene, dt=1e-3, solver=gv.GaussSeidel(tolerance=1e-7))
     simulation.run(0.1, path, 0.01, contacts=True)
@@ -123,6 +123,105 @@ def test_balls_are_drawn_where_they_are_in_the_colours_of_their_materials(shown)
     assert np.ptp(edge) > 30  # inside its outline, across the line of sight
 
 
+def test_materials_go_by_their_names_and_those_without_by_their_numbers(shown):
+    page, _ = shown
+    choose(page, "colour", "material")
+    result = gv.open_result(shown[1].source.path)
+    listed = dict(zip(page.locator("#numbers span").all_inner_texts(), page.locator("#numbers i").all()))
+    numbers = result[0].materials
+    assert set(listed) == {f"material {numbers[0]}", "chalk"} and result.materials[numbers[1]]["name"] == "chalk"
+    colour = listed["chalk"].evaluate("dot => getComputedStyle(dot).backgroundColor")
+    assert tuple(map(int, re.findall(r"\d+", colour))) == tuple(of_palette(numbers[1]))
+
+
+def test_the_axes_of_a_body_point_where_its_quaternion_turns_them(page, tmp_path):
+    path, turn = tmp_path / "turned.vtkhdf", np.array([np.cos(0.4), 0.0, 0.0, np.sin(0.4)])  # 0.8 rad about z
+    scene = gv.Scene(gravity=(0, 0, 0))
+    scene.add_body(gv.Sphere(0.1), (0, 0, 0), quaternion=turn)
+    scene.add_body(gv.Sphere(0.05), (0.5, 0, 0))
+    gv.Simulation(scene, dt=1e-3).run(2e-3, path, 1e-3)
+    with gv.view(path, browser=False) as view:
+        look(page, view.url)
+        assert page.evaluate("gravel.counts().frames") == 0
+        page.click("button[data-view=top]")
+        page.evaluate("gravel.select(0)")
+        page.wait_for_function("gravel.counts().frames === 1")
+        settle(page)
+        picture, end = pixels(page), 0.14 * np.array([np.cos(0.8), np.sin(0.8), 0])  # within 1.6 radii, outside the ball
+        assert hue(at(picture, projected(page, end))) @ hue((0.85, 0.1, 0.1)) > 0.99
+        assert hue(at(picture, projected(page, (-end[1], end[0], 0)))) @ hue((0.1, 0.6, 0.15)) > 0.99
+        assert (at(picture, projected(page, (0.14, 0, 0))) == WHITE).all()
+        choose(page, "axes", "bodies")
+        page.wait_for_function("gravel.counts().frames === 2")
+
+
+def test_walls_end_where_other_planes_cut_them(page, tmp_path):
+    path, scene = tmp_path / "box.vtkhdf", gv.Scene(gravity=(0, 0, 0))
+    for normal in ((0, 0, 1), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0)):
+        scene.add_body(gv.Plane(normal), -0.5 * np.array(normal), fixed=True)
+    scene.add_body(gv.Sphere(0.1), (0, 0, 0.3))
+    scene.add_body(gv.Sphere(0.1), (0, 0, -0.3))
+    gv.Simulation(scene, dt=1e-3).run(2e-3, path, 1e-3)
+    with gv.view(path, browser=False) as view:
+        look(page, view.url)
+        page.evaluate('gravel.placeCamera("0,0,4,0,0.0001,0")')
+        settle(page)
+        picture = pixels(page)
+        assert page.evaluate("gravel.counts().planes") == 5
+        for x, y in ((0.4, 0.4), (-0.4, 0.4), (0.4, -0.4)):
+            assert (at(picture, projected(page, (x, y, -0.5))) != WHITE).any()  # the floor between the walls
+        for x, y in ((0.9, 0.0), (0.0, 0.9), (-0.9, -0.9)):
+            assert (at(picture, projected(page, (x, y, -0.5))) == WHITE).all()  # and nothing beyond them
+
+
+def test_a_saved_page_needs_no_server(browser, stack, tmp_path):
+    path, ids, _ = stack
+    with gv.view(path, browser=False) as view:
+        saved = view.save(tmp_path / "stack.html", slice(None, None, 5))
+    window, asked, errors = browser.new_page(viewport={"width": 900, "height": 600}), [], []
+    window.on("request", lambda request: asked.append(request.url))
+    window.on("pageerror", lambda error: errors.append(str(error)))
+    look(window, saved.as_uri())
+    assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob"}
+    assert [url for url in asked if url.startswith("file")] == [saved.as_uri()]
+    assert window.inner_text("#clock") == "0.000 s · frame 1 of 3" and window.title() == "stack.vtkhdf – gravel"
+    window.evaluate("gravel.go(2)")
+    settle(window)
+    assert window.inner_text("#clock") == "0.100 s · frame 3 of 3" and "--frame 10" in window.evaluate("gravel.command()")
+    choose(window, "colour", "material")
+    number = gv.open_result(path)[0].materials[1]
+    assert hue(at(pixels(window), projected(window, (0, 0, 0.3)))) @ hue(of_palette(number)) > 0.999
+    window.mouse.click(*projected(window, (0, 0, 0.3)))
+    window.wait_for_selector("#picked td")
+    told = window.inner_text("#pickedText")
+    assert f"{ids[2]}, sphere" in told and "chalk" in told
+    window.check("#forces")
+    window.wait_for_function("gravel.counts().lines > 0")
+    assert errors == []
+    window.close()
+
+
+def test_a_page_that_no_browser_would_open_is_not_saved(stack, tmp_path, monkeypatch):
+    from gravel.view.viewer import saved
+
+    monkeypatch.setattr(saved, "LARGEST", 2.0002e6)
+    with gv.view(stack[0], browser=False) as view:
+        with pytest.raises(ValueError, match=r"a page of 11 frames of 3 bodies .* take 3 frames at most"):
+            view.save(tmp_path / "stack.html")
+        with pytest.raises(ValueError, match=r"output must be a file whose name ends in .html or .htm, not 'stack.png'"):
+            view.save(tmp_path / "stack.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_saves_a_page(stack, tmp_path):
+    run = lambda *words: subprocess.run([sys.executable, "-m", "gravel", "view", str(stack[0]), *words], capture_output=True, text=True)  # noqa: E731
+    done = run("--save", str(tmp_path / "page.html"), "--every", "10")
+    assert done.returncode == 0 and "any browser opens it" in done.stdout
+    assert (tmp_path / "page.html").read_text().count('"frame/') == 2
+    wrong = run("--every", "3")
+    assert wrong.returncode == 1 and "--every 3 goes with --save" in wrong.stderr
+
+
 def test_every_shape_is_drawn_where_it_is_and_nowhere_else(page, zoo):
     path, places = zoo
     with gv.view(path, browser=False) as view:
@@ -161,7 +260,7 @@ def test_a_click_tells_who_it_is_and_who_it_touches(shown, stack):
     page.wait_for_selector("#picked table")
     page.wait_for_function("document.getElementById('pickedText').innerText.includes('with')")
     words = page.inner_text("#pickedText")
-    assert f"{balls[1]}, sphere, material" in words
+    assert f"{balls[1]}, sphere, chalk" in words
     forces = {int(other): float(force) for other, force in re.findall(r"with (\d+): ([\d.e+-]+) N", words)}
     assert forces.keys() == {balls[0], balls[2]}
     assert forces[balls[0]] == pytest.approx(2 * weight, rel=0.01) and forces[balls[2]] == pytest.approx(weight, rel=0.01)
@@ -510,6 +609,7 @@ def test_a_run_with_a_view_is_followed_and_shows_its_result_in_the_end(page, tmp
     look(page, found[1])
     page.wait_for_function("document.getElementById('clock').innerText.includes('frame 1 of 51')", timeout=60_000)  # of the file
     assert page.inner_text("#title") == "p.vtkhdf"
+    leave(page)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=30)[0]
     assert process.returncode == 0 and said.endswith("ended\n") and "wrote" in said

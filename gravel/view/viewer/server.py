@@ -40,7 +40,7 @@ class Server:
         if self.port > 65535:
             raise ValueError(f"port must be from 0 (any that is free) to 65535, not {self.port}")
         self.token = "" if is_local(self.host) else secrets.token_urlsafe(18)
-        self.source = source
+        self._sources = []  # all that were shown, the last one now: a page that has not heard of it yet still asks for the one before
         self.bytes_sent = 0
         self._sockets = set()
         self._listener = _bind(self.host, self.port)
@@ -48,10 +48,15 @@ class Server:
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="gravel viewer", daemon=True)
+        self.show(source)
         self._thread.start()
         if not self._ready.wait(START):
             raise OSError(f"the viewer's server has not started within {START:g} s")
-        self.show(source)
+
+    @property
+    def source(self):
+        """What is shown now."""
+        return self._sources[-1]
 
     @property
     def url(self):
@@ -62,7 +67,7 @@ class Server:
 
     def show(self, source):
         """Serve this source from now on; pages are told."""
-        self.source = source
+        self._sources.append(source)
         if source.live:
             source.changed = lambda: self._tell({"changed": True})
         else:
@@ -74,7 +79,8 @@ class Server:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(START)
-        self.source.close()
+        for source in self._sources:
+            source.close()
 
     # --- the thread
     def _serve(self):
@@ -84,6 +90,7 @@ class Server:
             [
                 self.web.get("/about", self._about),
                 self.web.get("/frame/{number}", self._frame),
+                self.web.get("/turns/{number}", self._turns),
                 self.web.get("/values/{number}/{colour}", self._values),
                 self.web.get("/contacts/{number}", self._contacts),
                 self.web.get("/body/{number}/{body}", self._body),
@@ -141,13 +148,13 @@ class Server:
 
     async def _about(self, request):
         facts = await self._off_loop(self.source.about)
+        facts["source"] = len(self._sources) - 1
         return self._counted(self.web.Response(text=json.dumps(facts), content_type="application/json"))
 
     async def _frame(self, request):
-        number, known = int(request.match_info["number"]), request.query.get("layout", "")
+        number, known, source = int(request.match_info["number"]), request.query.get("layout", ""), self._asked(request)
 
         def make():
-            source = self.source
             if not source.live:
                 return wire.frame_message(source.frame(number), known, number)
             now = source.now
@@ -156,29 +163,33 @@ class Server:
         return self._binary(await self._off_loop(make))
 
     async def _values(self, request):
-        number, name = int(request.match_info["number"]), request.match_info["colour"]
+        number, name, source = int(request.match_info["number"]), request.match_info["colour"], self._asked(request)
 
         def make():
-            data = self.source.frame(number)
-            found = self.source.contacts(number) if name == "contacts" else None
+            data = source.frame(number)
+            found = source.contacts(number) if name == "contacts" else None
             return wire.values_message(colouring(data, name, found and found[0]), data["movable"])
 
         return self._binary(await self._off_loop(make))
 
-    async def _contacts(self, request):
+    async def _turns(self, request):
         number = int(request.match_info["number"])
+        return self._binary(await self._off_loop(lambda: wire.turns_message(self._asked(request).frame(number))))
+
+    async def _contacts(self, request):
+        number, source = int(request.match_info["number"]), self._asked(request)
 
         def make():
-            found = self.source.contacts(number)
+            found = source.contacts(number)
             if found is None:
                 raise ValueError("the contacts of this frame are not known")
-            return wire.contacts_message(self.source.frame(number), *found)
+            return wire.contacts_message(source.frame(number), *found)
 
         return self._binary(await self._off_loop(make))
 
     async def _body(self, request):
-        number, body = int(request.match_info["number"]), int(request.match_info["body"])
-        facts = await self._off_loop(lambda: body_facts(self.source.frame(number), self.source.contacts(number), body))
+        number, body, source = int(request.match_info["number"]), int(request.match_info["body"]), self._asked(request)
+        facts = await self._off_loop(lambda: body_facts(source.frame(number), source.contacts(number), body))
         return self._counted(self.web.Response(text=json.dumps(facts), content_type="application/json"))
 
     async def _template(self, request):
@@ -186,7 +197,7 @@ class Server:
 
     async def _surface(self, request):
         number = int(request.match_info["geometry"])
-        return self._binary(await self._off_loop(lambda: wire.surface_message(*self.source.surface(number))))
+        return self._binary(await self._off_loop(lambda: wire.surface_message(*self._asked(request).surface(number))))
 
     async def _live(self, request):
         """News to the page; from it pause, play and single steps, and that it is ready for another frame."""
@@ -211,6 +222,10 @@ class Server:
             self.source.play()
 
     # --- small things
+    def _asked(self, request):
+        """The source that a page has been told of, or the present one."""
+        return self._sources[int(request.query.get("source", -1))]
+
     async def _off_loop(self, function):
         return await self._loop.run_in_executor(None, function)
 
@@ -244,7 +259,7 @@ def body_facts(data, found, body):
     facts = {
         "id": body,
         "shape": SHAPES[int(data["shape"][row])].lower(),
-        "material": int(data["material"][row]),
+        "material": colouring(data, "material").name_of(int(data["material"][row])),
         "movable": bool(data["movable"][row]),
         "mass": float(data["mass"][row]),
         "radius": float(data["radius"][row]),

@@ -2,7 +2,9 @@
 
 import html
 import os
+import pathlib
 import webbrowser
+from collections.abc import Sequence
 
 from gravel.view.viewer.server import Server
 from gravel.view.viewer.sources import Live, Recorded
@@ -30,6 +32,13 @@ class View:
     def open(self) -> bool:
         """Open the page in a browser; False where there is none."""
         return webbrowser.open(self.url)
+
+    def save(self, path: str | os.PathLike, frames: int | slice | Sequence[int] | None = None, progress: bool = False) -> pathlib.Path:
+        """Write it as one HTML file that any browser opens from disk, without gravel; returns its path. ``frames``: a number, several, or
+        a slice; None: all. Of a simulation, its present state."""
+        from gravel.view.viewer.saved import save_page
+
+        return save_page(self.source, path, frames, progress)
 
     def close(self) -> None:
         """Stop serving the page."""

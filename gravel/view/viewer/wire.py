@@ -23,6 +23,7 @@ SIDES = 24  # of round templates
 COARSE = 8  # sides of round walls, where it is asked what they hide
 FEW = 200  # of so many bodies none counts as strayed; of more walls not all are looked at
 SMOOTH = 35.0  # degrees: edges of meshes that are sharper stay sharp
+NAMED = 14  # materials, processes or bodies in the list of colours
 MOST = 0.99  # of the bodies are within the limits of a colour scale
 SPRINGS = ("Spring", "Bushing", "Distance")  # drawn as zigzags
 LARGE = 4.0  # times the median radius: parts of machines among grains
@@ -65,6 +66,11 @@ def frame_message(data, known, number, **facts):
     return packed(arrays, number=number, time=data["time"], layout=key, cell=cell_facts(data), **facts)
 
 
+def layout_message(data):
+    """The layout of a frame alone."""
+    return packed(layout_arrays(data, data["shape"] != SPHERE), layout=key_of(data), bounds=bounds_of(data))
+
+
 def layout_arrays(data, solid):
     """Rows of bodies that are no spheres stand in ``solid``, and their sizes and geometries in that order."""
     return {
@@ -79,13 +85,20 @@ def layout_arrays(data, solid):
     }
 
 
+def turns_message(data):
+    """The quaternions of all bodies of a frame, balls included, for their axes."""
+    return packed({"turn": data["quaternion"].astype("f4")})
+
+
 def values_message(colouring, movable):
     """What bodies are coloured by, with limits between which all but a few of those that can move lie."""
     values = colouring.values.astype("f4")
     chosen = values[movable > 0] if movable.any() else values
     chosen = chosen[np.isfinite(chosen)]
     limits = [float(chosen.min()), float(np.quantile(chosen, MOST))] if len(chosen) else [0.0, 1.0]
-    return packed({"value": values}, words=colouring.words, numbered=colouring.numbered, limits=limits)
+    numbers = np.unique(values).astype(int).tolist()[:NAMED] if colouring.numbered else []
+    names = {number: colouring.name_of(number) for number in numbers}
+    return packed({"value": values}, words=colouring.words, numbered=colouring.numbered, limits=limits, names=names)
 
 
 # --- surfaces

@@ -1,13 +1,30 @@
-// What the server sends, as typed arrays: see gravel/view/viewer/wire.py for the form of a message.
+// What the server sends, as typed arrays: see gravel/view/viewer/wire.py for the form of a message. A page that was saved (saved.py) holds
+// its messages itself.
 
 const TYPES = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u1: Uint8Array };
 const KEPT_BYTES = 256e6; // frames that are kept, so that playing again asks for nothing
 const STEADY = ["material", "radius"]; // colours that do not change while the same bodies are there
 
-const token = new URLSearchParams(location.search).get("token");
-export const address = (path) => path + (token ? (path.includes("?") ? "&" : "?") + "token=" + encodeURIComponent(token) : "");
+const always = new URLSearchParams(); // what every request carries
+if (new URLSearchParams(location.search).has("token")) always.set("token", new URLSearchParams(location.search).get("token"));
+export const address = (path) => (String(always) ? `${path}${path.includes("?") ? "&" : "?"}${always}` : path);
+
+// Which of the server's sources this page shows: it may have gone on to the next before the page has heard of it.
+export const askOf = (source) => always.set("source", source);
+
+const held = JSON.parse(document.getElementById("saved")?.textContent || "null"); // path -> element that holds its message
+
+async function unpackedFrom(element) {
+  const packed = await fetch("data:application/octet-stream;base64," + document.getElementById(element).textContent);
+  return new Response(packed.body.pipeThrough(new DecompressionStream("gzip")));
+}
 
 export async function ask(path) {
+  if (held) {
+    const element = held[path.split("?")[0]];
+    if (!element) throw new Error("a saved page does not hold this; gravel view shows all of a result");
+    return unpackedFrom(element);
+  }
   const response = await fetch(address(path));
   if (!response.ok) throw new Error(await response.text());
   return response;
@@ -55,7 +72,8 @@ export class Frames {
 
   async load(number, made) {
     const frame = await askMessage(`frame/${number}?layout=${this.layouts.has(this.lastLayout) ? this.lastLayout : ""}`);
-    if (frame.id) this.layouts.set(frame.layout, this.layoutOf(frame));
+    const whole = frame.id || this.layouts.has(frame.layout) ? frame : await askMessage(`layout/${frame.layout}`); // of a saved page
+    if (whole.id) this.layouts.set(frame.layout, this.layoutOf(whole));
     frame.bodies = this.layouts.get(frame.layout);
     this.lastLayout = made.layout = frame.layout;
     this.count(made, frame.bytes);

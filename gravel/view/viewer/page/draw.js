@@ -56,10 +56,33 @@ export function colourInWords(numbered, share) {
 const material = (vertexShader, fragmentShader, uniforms = {}, options = {}) =>
   new THREE.ShaderMaterial({ glslVersion: THREE.GLSL3, vertexShader, fragmentShader, uniforms: { ...shared, ...uniforms }, ...options });
 
-const isCut = (cut, position, row) =>
+export const isCut = (cut, position, row) =>
   cut.x * position[3 * row] + cut.y * position[3 * row + 1] + cut.z * position[3 * row + 2] < cut.w;
 
 const whole = (mesh) => Object.assign(mesh, { frustumCulled: false });
+
+// New values of an attribute. Its buffer on the card is kept while the length is the same: a new one for each frame would fill the card.
+function renew(geometry, name, values, size, kind = THREE.BufferAttribute) {
+  const known = geometry.attributes[name];
+  if (known && known.array.length === values.length) return void Object.assign(known, { array: values, needsUpdate: true });
+  if (known) geometry.dispose();
+  geometry.setAttribute(name, new kind(values, size));
+}
+
+// Rows of balls that are drawn, with room for all of them on the card.
+class Rows {
+  constructor(room) {
+    this.attribute = new THREE.BufferAttribute(new Uint32Array(room), 1);
+    this.rows = new Uint32Array(0);
+  }
+
+  set(rows) {
+    this.attribute.array.set(rows);
+    this.attribute.needsUpdate = true;
+    this.rows = rows;
+    return this;
+  }
+}
 
 // --- balls: points where they are small, squares where they are near. Points take all bodies' arrays as they are; an index says which.
 export class Balls {
@@ -87,17 +110,19 @@ export class Balls {
     this.points.geometry.dispose();
     this.points.geometry = new THREE.BufferGeometry();
     this.points.geometry.setAttribute("radius", new THREE.BufferAttribute(bodies.radius, 1));
+    this.all = new Rows(rows.length).set(this.rows);
+    this.outer = new Rows(rows.length);
   }
 
   setFrame(frame) {
     this.position = frame.position;
-    this.points.geometry.setAttribute("position", new THREE.BufferAttribute(frame.position, 3));
+    renew(this.points.geometry, "position", frame.position, 3);
     this.choose();
   }
 
   setValues(values) {
     this.value = values;
-    this.points.geometry.setAttribute("value", new THREE.BufferAttribute(values, 1));
+    renew(this.points.geometry, "value", values, 1);
     this.near = null;
   }
 
@@ -105,28 +130,29 @@ export class Balls {
   choose() {
     const cut = shared.cut.value;
     const cutting = cut.lengthSq() > 0 && (cut.x || cut.y || cut.z);
-    const kept = cutting ? this.rows.filter((row) => !isCut(cut, this.position, row)) : this.rows;
-    this.all = new THREE.BufferAttribute(kept.slice(), 1);
-    this.outer = null; // found when it is needed
+    if (cutting) this.all.set(this.rows.filter((row) => !isCut(cut, this.position, row)));
+    else if (this.all.rows !== this.rows) this.all.set(this.rows);
+    this.knowsOuter = false; // found when it is needed
     this.near = null;
   }
 
   outerOnes() {
-    if (!this.outer) this.outer = new THREE.BufferAttribute(mixed(seen(this.all.array, this.position, this.bodies.radius)), 1);
+    if (!this.knowsOuter) this.outer.set(mixed(seen(this.all.rows, this.position, this.bodies.radius)));
+    this.knowsOuter = true;
     return this.outer;
   }
 
   // before each picture: near balls become squares; share 1: all are drawn, else that share of the outer ones
   aim(camera, share) {
-    const index = share < 1 ? this.outerOnes() : this.all, few = index.count <= FEW;
-    share = Math.min(Math.max(share, ENOUGH / index.count), 1);
-    if (this.drawn !== index.array) this.near = null;
-    this.drawn = index.array;
+    const index = share < 1 ? this.outerOnes() : this.all, count = index.rows.length, few = count <= FEW;
+    share = Math.min(Math.max(share, ENOUGH / count), 1);
+    if (this.drawn !== index.rows) this.near = null;
+    this.drawn = index.rows;
     const hidden = shared.shrink.value < 0.01;
     this.points.visible = !few && !hidden;
-    this.points.geometry.setIndex(index);
+    this.points.geometry.setIndex(index.attribute);
     this.swell.value = shared.shrink.value * (share < 0.9 ? 1 / Math.sqrt(share) : 1); // fewer, but larger, so that they still hide what is behind them
-    this.points.geometry.setDrawRange(0, Math.ceil(share * index.count));
+    this.points.geometry.setDrawRange(0, Math.ceil(share * count));
     const reach = few ? Infinity : (2 * shared.pixels.value) / NEAR;
     if (few && this.near) return;
     this.near = few ? this.drawn : this.nearRows(camera, reach);
@@ -280,7 +306,7 @@ function attributesOf(surface) {
   return { ...Object.fromEntries(rows), position: new THREE.InterleavedBufferAttribute(buffer, 3, 0) };
 }
 
-// --- lines: contacts, springs, joints, the cell
+// --- lines: contacts, springs, joints, axes of bodies, the cell
 export class Lines {
   constructor(scene) {
     const ribbon = new THREE.InstancedBufferGeometry();
@@ -296,7 +322,7 @@ export class Lines {
   set(start, end, width, tint) {
     const geometry = this.mesh.geometry, n = width.length;
     for (const [name, values, size] of [["start", start, 3], ["end", end, 3], ["width", width, 1], ["tint", tint, 3]])
-      geometry.setAttribute(name, new THREE.InstancedBufferAttribute(values, size));
+      renew(geometry, name, values, size, THREE.InstancedBufferAttribute);
     geometry.instanceCount = n;
     geometry._maxInstanceCount = n;
     this.mesh.visible = n > 0;
@@ -313,6 +339,22 @@ export function contactArrays(found, threshold) {
     tint.push(...(found.sliding[k] ? [0.85, 0.33, 0.1] : [0.12, 0.2, 0.45]));
   }
   return [start, end, width, tint].map((values) => new Float32Array(values));
+}
+
+// the axes of bodies, red, green and blue: x, y, z in their frames. ``places``: (n x 3), ``turns``: quaternions (n x 4), ``lengths``: (n)
+const AXES = [[0.85, 0.1, 0.1], [0.1, 0.6, 0.15], [0.1, 0.3, 0.9]];
+
+export function frameArrays(places, turns, lengths) {
+  const count = lengths.length, start = new Float32Array(9 * count), end = start.slice(), tint = start.slice(), turn = new THREE.Quaternion();
+  for (let k = 0; k < count; k++) {
+    turn.set(turns[4 * k + 1], turns[4 * k + 2], turns[4 * k + 3], turns[4 * k]);
+    const place = new THREE.Vector3().fromArray(places, 3 * k);
+    AXES.forEach((colour, a) => {
+      const along = new THREE.Vector3().setComponent(a, lengths[k]).applyQuaternion(turn).add(place), at = 9 * k + 3 * a;
+      start.set(place.toArray(), at), end.set(along.toArray(), at), tint.set(colour, at);
+    });
+  }
+  return [start, end, new Float32Array(3 * count).fill(1), tint];
 }
 
 // joints as ticks along their axes with a link between their two points; springs as zigzags
@@ -355,49 +397,136 @@ export function cellArrays(low, high, { tilt, direction, gradient }, colour) {
   return [new Float32Array(start), new Float32Array(end), new Float32Array(n).fill(0.3), new Float32Array(Array(n).fill(colour).flat())];
 }
 
-// --- planes
+// --- planes: a disc that fades, with a grid; where other planes bound it, the polygon between them with its edges
 const round = (length) => [1, 2, 5].map((digit) => digit * 10 ** Math.floor(Math.log10(length))).filter((x) => x <= length).pop();
+const vectorAt = (array, k) => new THREE.Vector3().fromArray(array, 3 * k);
+const EDGE = [0.6, 0.59, 0.57];
 
 export class Planes {
   constructor(scene) {
     this.scene = scene;
-    this.meshes = [];
+    this.discs = [];
+    this.fills = [];
+    this.edges = new Lines(scene);
+    this.known = "";
+  }
+
+  get meshes() {
+    return [...this.discs, ...this.fills, this.edges.mesh];
+  }
+
+  get shown() {
+    return [...this.discs, ...this.fills].filter((mesh) => mesh.visible).length;
   }
 
   setFrame(frame, bounds, visible) {
-    const count = frame.plane_position.length / 3;
-    while (this.meshes.length < count) this.meshes.push(this.makeMesh());
+    const count = frame.plane_position.length / 3, key = [frame.plane_position, frame.plane_normal, ...bounds.min, ...bounds.max, visible].join();
+    if (key === this.known) return; // nothing has moved
+    this.known = key;
+    while (this.discs.length < count) this.discs.push(this.makeDisc()), this.fills.push(this.makeFill());
+    const planes = Array.from({ length: count }, (_, k) => ({ point: vectorAt(frame.plane_position, k), normal: vectorAt(frame.plane_normal, k) }));
+    const box = boxWithin(planes, bounds), panels = planes.map((plane) => panelOf(plane, planes, box));
     const centre = bounds.getCenter(new THREE.Vector3()), cell = round(0.09 * bounds.getSize(new THREE.Vector3()).length());
-    this.meshes.forEach((mesh, k) => {
-      mesh.visible = visible && k < count;
-      if (k >= count) return;
-      const normal = new THREE.Vector3().fromArray(frame.plane_normal, 3 * k), on = new THREE.Vector3().fromArray(frame.plane_position, 3 * k);
-      mesh.position.copy(centre).addScaledVector(normal, normal.dot(on) - normal.dot(centre));
-      mesh.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), normal);
-      mesh.scale.setScalar(CELLS * cell);
+    this.discs.forEach((disc, k) => {
+      const panel = panels[k], bounded = panel && panel.bounded;
+      disc.visible = Boolean(visible && panel && !bounded);
+      this.fills[k].visible = Boolean(visible && bounded && panel.corners.length);
+      if (disc.visible) placeDisc(disc, planes[k], centre, CELLS * cell);
+      if (this.fills[k].visible) fillPolygon(this.fills[k].geometry, panel.corners);
     });
+    this.drawEdges(panels.filter((panel) => panel.bounded), visible, 0.0025 * bounds.getSize(new THREE.Vector3()).length());
   }
 
-  makeMesh() {
-    const own = (colour) => ({ quiet: { value: new THREE.Color(colour) } });
-    const behind = { polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 4 }; // of the grid that lies on it
-    const style = (colour, options) => material(GLSL.planeVertex, GLSL.planeFragment, own(colour), options);
-    const disc = whole(new THREE.Mesh(discGeometry(), style(0xe7e4de, behind)));
-    disc.grid = whole(new THREE.LineSegments(gridGeometry(), style(0xc9c5bc, {})));
+  drawEdges(panels, visible, thickness) {
+    const start = panels.flatMap(({ corners }) => corners), end = panels.flatMap(({ corners }) => [...corners.slice(1), ...corners.slice(0, 1)]);
+    this.edges.thickness.value = thickness;
+    const flat = (points) => Float32Array.from(points.flatMap((p) => p.toArray())), n = visible ? start.length : 0;
+    this.edges.set(flat(start.slice(0, n)), flat(end.slice(0, n)), new Float32Array(n).fill(1), Float32Array.from(Array(n).fill(EDGE).flat()));
+  }
+
+  style(colour, options = {}) {
+    return material(GLSL.planeVertex, GLSL.planeFragment, { quiet: { value: new THREE.Color(colour) } }, options);
+  }
+
+  makeDisc() {
+    const disc = whole(new THREE.Mesh(discGeometry(), this.style(0xe7e4de, BEHIND)));
+    disc.grid = whole(new THREE.LineSegments(gridGeometry(), this.style(0xc9c5bc)));
     disc.renderOrder = disc.grid.renderOrder = 1; // after the bodies, so that what they hide costs nothing
     this.scene.add(disc);
     disc.add(disc.grid);
     return disc;
   }
 
+  makeFill() {
+    const fill = whole(new THREE.Mesh(new THREE.BufferGeometry(), this.style(0xefeeeb, BEHIND)));
+    fill.renderOrder = 1;
+    this.scene.add(fill);
+    return fill;
+  }
+
   // before each picture: a grid that is seen from below is not drawn, nor those of walls
   aim(camera) {
     const up = new THREE.Vector3();
-    for (const disc of this.meshes) {
+    for (const disc of this.discs) {
       up.set(0, 0, 1).applyQuaternion(disc.quaternion);
       disc.grid.visible = up.z > 0.5 && up.dot(camera.position) > up.dot(disc.position); // walls have none
     }
   }
+}
+
+const BEHIND = { polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 4 }; // of lines that lie on it
+
+function placeDisc(disc, { point, normal }, centre, size) {
+  disc.position.copy(centre).addScaledVector(normal, normal.dot(point) - normal.dot(centre));
+  disc.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), normal);
+  disc.scale.setScalar(size);
+}
+
+function fillPolygon(geometry, corners) {
+  renew(geometry, "position", Float32Array.from(corners.flatMap((p) => p.toArray())), 3);
+  renew(geometry, "strength", new Float32Array(corners.length).fill(1), 1);
+  geometry.setIndex(corners.slice(2).flatMap((_, k) => [0, k + 1, k + 2]));
+}
+
+// The part of a plane near the bodies, as in pictures (gravel/view/floor.py): a large square, cut by the other planes; a wall ends a little
+// beyond the bodies. It is bounded if nothing is left of the square's own corners.
+const FLOOR_REACH = 1.6, WALL_REACH = 0.06, NEAR_WALL = 0.75; // of the diagonal
+
+const nearest = ({ point, normal }, place) => place.clone().addScaledVector(normal, point.clone().sub(place).dot(normal));
+
+// the box around the bodies and the walls near them
+function boxWithin(planes, bounds) {
+  const centre = bounds.getCenter(new THREE.Vector3()), reach = NEAR_WALL * bounds.getSize(new THREE.Vector3()).length(), box = bounds.clone();
+  for (const place of planes.map((plane) => nearest(plane, centre))) if (place.distanceTo(centre) < reach) box.expandByPoint(place);
+  return box;
+}
+
+function panelOf(plane, planes, bounds) {
+  const { normal } = plane, diagonal = bounds.getSize(new THREE.Vector3()).length(), reach = FLOOR_REACH * diagonal;
+  const middle = nearest(plane, bounds.getCenter(new THREE.Vector3()));
+  const u = Math.abs(normal.x) < 0.9 ? new THREE.Vector3(1, 0, 0) : new THREE.Vector3(0, 1, 0);
+  u.addScaledVector(normal, -u.dot(normal)).normalize();
+  const v = normal.clone().cross(u);
+  const square = [[-1, -1], [1, -1], [1, 1], [-1, 1]].map(([a, b]) => middle.clone().addScaledVector(u, a * reach).addScaledVector(v, b * reach));
+  let corners = square;
+  for (const other of planes) if (other !== plane) corners = cutPolygon(corners, other.normal, other.normal.dot(other.point));
+  if (normal.z <= 0.9)
+    for (let k = 0; k < 6; k++) {
+      const side = k % 2 ? 1 : -1, axis = new THREE.Vector3().setComponent(k >> 1, side);
+      corners = cutPolygon(corners, axis, axis.dot(side < 0 ? bounds.max : bounds.min) - WALL_REACH * diagonal);
+    }
+  return { corners, bounded: !corners.some((corner) => square.some((end) => corner.distanceTo(end) < 1e-6 * reach)) };
+}
+
+// The part of a convex polygon with n·x >= offset.
+function cutPolygon(corners, normal, offset) {
+  const kept = [], height = corners.map((corner) => normal.dot(corner) - offset);
+  corners.forEach((b, k) => {
+    const before = (k + corners.length - 1) % corners.length, a = corners[before];
+    if (height[before] >= 0 !== height[k] >= 0) kept.push(a.clone().lerp(b, height[before] / (height[before] - height[k])));
+    if (height[k] >= 0) kept.push(b);
+  });
+  return kept;
 }
 
 const RINGS = [[0, 0.97], [0.4, 0.97], [0.7, 0.6], [1, 0]]; // distance from the middle, strength

@@ -1,7 +1,7 @@
 // The page: what the user does, and which frame is shown when. Drawing is in draw.js, what the server sends in data.js.
 import * as THREE from "./three.js";
-import { Frames, address, ask, askMessage } from "./data.js";
-import { Balls, Lines, Planes, Solids, cellArrays, colourBy, colourInWords, contactArrays, jointArrays, shared } from "./draw.js";
+import { Frames, address, ask, askMessage, askOf } from "./data.js";
+import { Balls, Lines, Planes, Solids, cellArrays, colourBy, colourInWords, contactArrays, frameArrays, isCut, jointArrays, shared } from "./draw.js";
 
 const $ = (id) => document.getElementById(id);
 const VIEWS = { auto: [0.75, -1.25, 0.65], front: [0, -1, 0], left: [-1, 0, 0], top: [0, 0, 1], iso: [1, -1, 0.82] };
@@ -14,10 +14,11 @@ const QUALITIES = [ // from good to quick, while the picture moves: pixels, whet
   { ratio: 0.4, exact: false, share: 0.25 },
 ];
 const SLOW = 44, FAST = 36, AGAIN = 4000; // ms a picture: above it gets coarser, below finer; ms until what was too slow is tried again
+const MOST_FRAMES = 5000; // bodies whose axes are drawn
 const REST = 250; // ms without motion until the good picture is drawn
 
 const state = { number: 0, playing: false, clock: 0, colour: "speed", limits: null, own: null, selected: -1, quality: 0, stirred: 0, dirty: true, drawn: 0, ready: false };
-let about, frame, renderer, camera, controls, scene, balls, solids, planes, contactLines, jointLines, cellLines, axes, socket, contacts;
+let about, frame, renderer, camera, controls, scene, balls, solids, planes, contactLines, jointLines, cellLines, frameLines, axes, socket, contacts;
 const frames = new Frames(), bounds = new THREE.Box3();
 
 // --- the start
@@ -26,6 +27,7 @@ start().catch((error) => say(error.message));
 async function start() {
   makeWindow();
   about = await (await ask("about")).json();
+  askOf(about.source);
   $("title").textContent = about.title;
   document.title = `${about.title} – gravel`;
   fillColours();
@@ -60,6 +62,7 @@ function makeWindow() {
   contactLines = new Lines(scene);
   jointLines = new Lines(scene);
   cellLines = new Lines(scene);
+  frameLines = new Lines(scene);
   axes = new THREE.AxesHelper(1);
   axes.visible = false;
   scene.add(axes);
@@ -89,6 +92,7 @@ async function show(number, fresh = false) {
   planes.setFrame(frame, bounds, $("planes").checked);
   drawJoints();
   drawCell();
+  drawFrames();
   if ($("forces").checked) loadContacts();
   tellTime();
   if (state.selected >= 0) tellPicked();
@@ -106,6 +110,7 @@ function setLayout(next, groups) {
 function setValues(values) {
   state.words = values.words;
   state.numbered = values.numbered;
+  state.names = values.names;
   if (!state.own && !values.numbered) {
     const [low, high] = values.limits, known = state.limits || [low, high];
     state.limits = [Math.min(low, known[0]), Math.max(high, known[1])]; // of all frames so far: colours keep their meaning
@@ -121,11 +126,10 @@ function tellColours(values) {
   $("legend").hidden = values.numbered;
   $("numbers").hidden = !values.numbered;
   if (values.numbered) {
-    const found = [...new Set(values.value)].sort((a, b) => a - b).slice(0, 14);
-    $("numbers").replaceChildren(...found.map((number) => {
+    $("numbers").replaceChildren(...Object.entries(values.names).map(([number, name]) => {
       const item = document.createElement("span"), dot = document.createElement("i");
-      dot.style.background = colourInWords(true, number);
-      item.append(dot, `${values.words} ${number}`);
+      dot.style.background = colourInWords(true, Number(number));
+      item.append(dot, name);
       return item;
     }));
     return;
@@ -172,6 +176,37 @@ function drawJoints() {
   const length = 0.03 * bounds.getSize(new THREE.Vector3()).length();
   jointLines.thickness.value = 0.25 * length;
   jointLines.set(...jointArrays(frame, length));
+}
+
+// axes of all bodies, or of the one that was picked
+async function drawFrames() {
+  const shown = frame, all = $("axes").value === "bodies";
+  axes.visible = $("axes").value === "world";
+  axes.scale.setScalar(0.3 * bounds.getSize(new THREE.Vector3()).length());
+  if (!all && state.selected < 0) return void ((frameLines.mesh.visible = false), stir());
+  try {
+    const { turn } = await askMessage(`turns/${shown.number}`);
+    if (shown === frame && turn.length === 4 * frame.bodies.id.length) drawTurns(turn, all ? framed() : [frame.bodies.id.indexOf(state.selected)]);
+  } catch (error) {
+    frameLines.mesh.visible = false;
+    say(error.message, 3000);
+  }
+}
+
+// rows of the bodies whose axes are drawn: those that move, the largest if there are too many
+function framed() {
+  const { id, movable, radius } = frame.bodies, cut = shared.cut.value, cutting = cut.x || cut.y || cut.z;
+  const rows = [...id.keys()].filter((row) => movable[row] && !(cutting && isCut(cut, frame.position, row)));
+  if (rows.length > MOST_FRAMES) say(`axes of the ${MOST_FRAMES.toLocaleString("en")} largest of ${rows.length.toLocaleString("en")} bodies are drawn`, 4000);
+  return rows.length > MOST_FRAMES ? rows.sort((a, b) => radius[b] - radius[a]).slice(0, MOST_FRAMES) : rows;
+}
+
+function drawTurns(turn, rows) {
+  const known = rows.filter((row) => row >= 0), pick = (values, size) => Float32Array.from(known.flatMap((row) => [...values.subarray(size * row, size * row + size)]));
+  const lengths = Float32Array.from(known, (row) => 1.6 * frame.bodies.radius[row]);
+  frameLines.thickness.value = 0.12 * typicalRadius();
+  frameLines.set(...frameArrays(pick(frame.position, 3), pick(turn, 4), lengths));
+  stir();
 }
 
 function drawCell() {
@@ -286,7 +321,7 @@ function pick(x, y) {
   const canvas = renderer.domElement, width = canvas.clientWidth, height = canvas.clientHeight;
   const target = new THREE.WebGLRenderTarget(width, height), pixel = new Uint8Array(4), background = scene.background;
   prepare(width, height, 1);
-  const hidden = [...planes.meshes, contactLines.mesh, jointLines.mesh, cellLines.mesh, axes, ...solids.groups.filter((g) => g.mesh.userData.sheer).map((g) => g.mesh)];
+  const hidden = [...planes.meshes, contactLines.mesh, jointLines.mesh, cellLines.mesh, frameLines.mesh, axes, ...solids.groups.filter((g) => g.mesh.userData.sheer).map((g) => g.mesh)];
   const before = hidden.map((mesh) => mesh.visible);
   hidden.forEach((mesh) => (mesh.visible = false));
   shared.picking.value = true;
@@ -310,7 +345,7 @@ async function select(row) {
   state.selected = row < 0 ? -1 : frame.bodies.id[row];
   shared.selected.value = row;
   $("picked").hidden = row < 0;
-  stir();
+  drawFrames();
   if (row >= 0) await tellPicked();
 }
 
@@ -318,10 +353,10 @@ async function tellPicked() {
   const row = frame.bodies.id.indexOf(state.selected);
   shared.selected.value = row;
   if (row < 0) return void ($("pickedText").textContent = `body ${state.selected} is not in this frame`);
-  const facts = await (await ask(`body/${frame.number}/${state.selected}`)).json();
-  const vector = (values, unit) => `${values.map(short).join(", ")} ${unit}`, size = Math.hypot(...facts.velocity);
-  const rows = [
-    ["body", `${facts.id}, ${facts.shape}, material ${facts.material}${facts.movable ? "" : ", fixed or driven"}`],
+  if (about.saved) return tellRows(savedFacts(row));
+  const facts = await (await ask(`body/${frame.number}/${state.selected}`)).json(), size = Math.hypot(...facts.velocity);
+  tellRows([
+    ["body", `${facts.id}, ${facts.shape}, ${facts.material}${facts.movable ? "" : ", fixed or driven"}`],
     ["position", vector(facts.position, "m")],
     ["velocity", `${vector(facts.velocity, "m/s")} (${short(size)})`],
     ["spin", vector(facts.angular_velocity, "rad/s")],
@@ -330,7 +365,23 @@ async function tellPicked() {
     ["process", String(facts.rank)],
     ["contacts", facts.contacts ? String(facts.contacts.length) : "not saved"],
     ...(facts.contacts || []).slice(0, 12).map(([other, force, gap]) => ["", `with ${other}: ${short(force)} N, gap ${short(gap)} m`]),
+  ]);
+}
+
+const vector = (values, unit) => `${[...values].map(short).join(", ")} ${unit}`;
+
+// what a page that was saved knows of a body
+function savedFacts(row) {
+  const { id, kind, radius, movable } = frame.bodies;
+  return [
+    ["body", `${id[row]}, ${about.shapes[kind[row]]}${movable[row] ? "" : ", fixed or driven"}`],
+    ["position", vector(frame.position.subarray(3 * row, 3 * row + 3), "m")],
+    ["radius", `${short(radius[row])} m`],
+    [state.words, state.numbered ? state.names[balls.value[row]] : short(balls.value[row])],
   ];
+}
+
+function tellRows(rows) {
   const table = document.createElement("table");
   for (const [name, words] of rows) table.insertRow().append(...[name, words].map((text) => Object.assign(document.createElement("td"), { textContent: text })));
   $("pickedText").replaceChildren(table);
@@ -409,7 +460,7 @@ async function follow() {
 
 // --- saving
 function command() {
-  const words = ["gravel picture", quoted(about.path), `--frame ${about.live ? -1 : state.number}`, `--colour ${state.colour}`];
+  const words = ["gravel picture", quoted(about.path), `--frame ${about.live ? -1 : about.numbers ? about.numbers[state.number] : state.number}`, `--colour ${state.colour}`];
   words.push(`--camera "${cameraText()}"`, `--size ${renderer.domElement.clientWidth}x${renderer.domElement.clientHeight}`);
   if (state.own && !state.numbered && !$("forces").checked) words.push(`--limits ${state.own.map(short).join(",")}`);
   if ($("forces").checked) words.push("--forces");
@@ -445,6 +496,7 @@ function setClip() {
   shared.cut.value.set(...(on ? [...n, offset] : [0, 0, 0, -1]));
   redraw();
   if (contacts) drawContacts();
+  drawFrames();
 }
 
 // the same frame once more, with other bodies or sizes
@@ -466,7 +518,7 @@ function listen() {
   $("bodies").onchange = () => ((shared.shrink.value = Number($("bodies").value)), redraw());
   $("planes").onchange = () => (planes.setFrame(frame, bounds, $("planes").checked), stir());
   $("joints").onchange = () => (drawJoints(), stir());
-  $("axes").onchange = () => ((axes.visible = $("axes").checked), axes.scale.setScalar(0.3 * bounds.getSize(new THREE.Vector3()).length()), stir());
+  $("axes").onchange = drawFrames;
   $("forces").onchange = () => {
     $("forceOptions").hidden = !$("forces").checked;
     $("forces").checked ? loadContacts() : drawContacts();
@@ -519,7 +571,7 @@ function say(words, time) {
 // for scripts that look at the page: tests, benches
 window.gravel = {
   state, select, pick, fit, go, play, command, cameraText, placeCamera,
-  counts: () => ({ drawn: state.drawn, quality: state.quality, balls: balls.drawn.length, near: balls.near ? balls.near.length : 0, lines: contactLines.mesh.visible ? contactLines.mesh.geometry.instanceCount : 0, joints: jointLines.mesh.visible ? jointLines.mesh.geometry.instanceCount : 0, planes: planes.meshes.filter((m) => m.visible).length }),
+  counts: () => ({ drawn: state.drawn, quality: state.quality, balls: balls.drawn.length, near: balls.near ? balls.near.length : 0, lines: contactLines.mesh.visible ? contactLines.mesh.geometry.instanceCount : 0, joints: jointLines.mesh.visible ? jointLines.mesh.geometry.instanceCount : 0, frames: frameLines.mesh.visible ? frameLines.mesh.geometry.instanceCount / 3 : 0, planes: planes.shown }),
   turn: (degrees) => {
     const arm = camera.position.clone().sub(controls.target).applyAxisAngle(new THREE.Vector3(0, 0, 1), (degrees * Math.PI) / 180);
     camera.position.copy(controls.target).add(arm);
