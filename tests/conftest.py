@@ -1,8 +1,13 @@
-"""What all tests share: the devices that tests of engines run on."""
+"""What all tests share: the devices that tests of engines run on, and that Ctrl-C is heard."""
+
+import signal
 
 import pytest
 
 from gravel import engine
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so; tests of Ctrl-C need to hear it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Those that every machine has. The physics of the GPU engine takes long on one thread: `pytest -m slow` runs it; tests/gpu is quick.
 DEVICES = ("cpu", pytest.param("warp:cpu", marks=pytest.mark.slow))
