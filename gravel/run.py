@@ -125,90 +125,114 @@ def run(
     if until <= simulation.time:
         raise ValueError(f"until must be later than the present time {simulation.time:g} s, not {until:g}")
     every = (until - simulation.time) / 50 if every is None else checks.number("every", every, above=0.0)
-    if not isinstance(contacts, bool):
-        raise TypeError(f"contacts must be True or False, not {contacts!r}")
-    if contacts and save is None:
-        raise ValueError("contacts=True goes with a result file, but save is None")
-    if not (isinstance(surfaces, bool) or surfaces == "auto"):
-        raise ValueError(f'surfaces must be True, False or "auto", not {surfaces!r}')
-    team, writer = simulation.team, None
-    simulation.until = until
+    files = _Files(simulation, save, every, checkpoint, checkpoint_every, contacts, surfaces)
     calls = [_Periodic(function, seconds, simulation) for function, seconds in map(_observer, observers)]
-    files = []  # what all processes write together
-    if checkpoint is not None:
-        if save is not None and os.path.realpath(save) == os.path.realpath(checkpoint):
-            raise ValueError(f"save and checkpoint must be two files, but both are {os.fspath(save)}")
-        together(team, check_checkpoint, checkpoint, team.size > 1)
-        if checkpoint_every is not None:
-            seconds = checks.number("checkpoint_every", checkpoint_every, above=0.0)
-            files.append(_Periodic(lambda s: _whole(save_checkpoint, s, checkpoint), seconds, simulation))
-    if save is not None:
-        writer = result_writer(save, simulation, contacts, surfaces)
-        files.append(_Periodic(lambda s: _whole(writer.write_frame), every, simulation))
-    tally, first = _Tally(), simulation.steps
+    simulation.until = until
+    tally, started = _Tally(simulation), time.perf_counter()
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
-    started = time.perf_counter()
-    bar = tqdm(total=steps, disable=not progress or team.rank > 0, unit="step", smoothing=0.1, dynamic_ncols=True)
-    interrupted = False
-    with HeldBack() if team.size > 1 else contextlib.nullcontext() as held:
-        apart = False  # whether this process may be where the others are not: in the middle of a step
+    bar = tqdm(total=steps, disable=not progress or simulation.team.rank > 0, unit="step", smoothing=0.1, dynamic_ncols=True)
+    with HeldBack() if simulation.team.size > 1 else contextlib.nullcontext() as held:
         try:
-            if writer:
-                _whole(writer.write_frame)
+            files.open()
             with bar:
-                if not bar.disable:
-                    simulation.tell = bar.set_postfix_str
-                for _ in range(steps):
-                    begun = time.perf_counter()
-                    apart = team.size > 1
-                    report = simulation.step()
-                    apart = False
-                    _record(report, time.perf_counter() - begun, tally, writer)
-                    error = _observed(calls, simulation, team)
-                    for call in files:
-                        call(simulation)
-                    if held is not None:
-                        _stop_together(team, held, error)
-                    bar.update()
-                    bar.set_postfix_str(
-                        f"t = {report.time:.3f} s, contacts {report.contacts}, residual {report.residual:.1e} m/s", refresh=False
-                    )
+                _take_steps(simulation, steps, bar, calls, files, tally, held)
         except KeyboardInterrupt:
-            interrupted = True
+            tally.interrupted = True
         except SimulationError:
-            apart = False  # a step is refused by all
+            files.apart = False  # a step is refused by all
             simulation.views.renew()  # what was written and refused is not part of the last good state
             raise
         finally:  # also when a step failed: the state is the last good one
-            if simulation.steps > first + tally.steps:  # the last step counts, though an interrupt or a warning came before its record
-                _record(simulation.report, 0.0, tally, writer)
-            if apart and writer:
-                writer.abandon()
-            elif writer:
-                try:
-                    if not files[-1].just_called(simulation):
-                        writer.write_frame()
-                finally:
-                    writer.close()
-            if checkpoint is not None and not apart:
-                save_checkpoint(simulation, checkpoint)
+            tally.catch_up(simulation, files)
+            files.close()
             simulation.refresh_pages()
-    return RunReport(
-        tally.steps,
-        simulation.time,
-        time.perf_counter() - started,
-        tally.contacts,
-        tally.residual,
-        tally.penetration,
-        tally.violation,
-        tally.unconverged,
-        interrupted,
-        simulation.tolerance,
-        float(np.median(tally.residuals)) if tally.steps else 0.0,
-        tally.first_seconds,
-        simulation.dt,
-        simulation.typical_radius,
-    )
+    return tally.report(simulation, time.perf_counter() - started)
+
+
+def _take_steps(simulation, steps, bar, calls, files, tally, held):
+    """So many steps, with all that comes after each of them."""
+    if not bar.disable:
+        simulation.tell = bar.set_postfix_str
+    for _ in range(steps):
+        begun = time.perf_counter()
+        files.apart = simulation.team.size > 1
+        report = simulation.step()
+        files.apart = False
+        tally.add(report, time.perf_counter() - begun, files)
+        error = _observed(calls, simulation, simulation.team)
+        files.write()
+        if held is not None:
+            _stop_together(simulation.team, held, error)
+        bar.update()
+        words = f"t = {report.time:.3f} s, contacts {report.contacts}, residual {report.residual:.1e} m/s"
+        bar.set_postfix_str(words, refresh=False)
+
+
+class _Files:
+    """The result and the checkpoint of a run: checked first, then opened, written now and then, and closed with the last state. What
+    is written is written to the end: HDF5 swallows an interrupt that comes in between."""
+
+    def __init__(self, simulation, save, every, checkpoint, checkpoint_every, contacts, surfaces):
+        if not isinstance(contacts, bool):
+            raise TypeError(f"contacts must be True or False, not {contacts!r}")
+        if contacts and save is None:
+            raise ValueError("contacts=True goes with a result file, but save is None")
+        if not (isinstance(surfaces, bool) or surfaces == "auto"):
+            raise ValueError(f'surfaces must be True, False or "auto", not {surfaces!r}')
+        if None not in (save, checkpoint) and os.path.realpath(save) == os.path.realpath(checkpoint):
+            raise ValueError(f"save and checkpoint must be two files, but both are {os.fspath(save)}")
+        if checkpoint is not None:
+            together(simulation.team, check_checkpoint, checkpoint, simulation.team.size > 1)
+            if checkpoint_every is not None:
+                checkpoint_every = checks.number("checkpoint_every", checkpoint_every, above=0.0)
+        self.simulation, self.save, self.checkpoint = simulation, save, checkpoint
+        self.every, self.checkpoint_every, self.with_parts = every, checkpoint_every, (contacts, surfaces)
+        self.writer, self.opened = None, False
+        self.apart = False  # whether this process may be where the others are not: in the middle of a step
+
+    def open(self):
+        """Begin the files, with the first frame of the result."""
+        with HeldBack():
+            if self.save is not None:
+                self.writer = result_writer(self.save, self.simulation, *self.with_parts)
+            self.frames = _Periodic(self._write_frame, self.every, self.simulation)
+            self.checkpoints = _Periodic(self._write_checkpoint, self.checkpoint_every, self.simulation)
+            self.opened = True
+            self._write_frame(self.simulation)
+
+    def write(self):
+        """After a step, what is due."""
+        with HeldBack():
+            if self.checkpoint is not None and self.checkpoint_every is not None:
+                self.checkpoints(self.simulation)
+            if self.writer:
+                self.frames(self.simulation)
+
+    def observe(self, report):
+        if self.writer:
+            self.writer.observe(report)
+
+    def _write_frame(self, simulation):
+        if self.writer:
+            self.writer.write_frame()
+
+    def _write_checkpoint(self, simulation):
+        save_checkpoint(simulation, self.checkpoint)
+
+    def close(self):
+        """The last state, unless it is there already; where processes have come apart, what was written stays."""
+        if not self.opened:
+            return
+        if self.apart and self.writer:
+            self.writer.abandon()
+        elif self.writer:
+            try:
+                if not self.frames.just_called(self.simulation):
+                    self.writer.write_frame()
+            finally:
+                self.writer.close()
+        if self.checkpoint is not None and not self.apart:
+            save_checkpoint(self.simulation, self.checkpoint)
 
 
 def _observed(calls, simulation, team):
@@ -231,37 +255,51 @@ def _stop_together(team: Team, held, error):
         raise KeyboardInterrupt
 
 
-def _whole(function, *arguments):
-    """Files are written to the end: HDF5 swallows an interrupt that comes in between."""
-    with HeldBack():
-        function(*arguments)
-
-
-def _record(report, seconds, tally, writer):
-    with HeldBack():
-        tally.add(report, seconds)
-        if writer:
-            writer.observe(report)
-
-
 class _Tally:
-    """The worst of all steps."""
+    """What a run has come to: the worst of all steps."""
 
-    def __init__(self):
+    def __init__(self, simulation):
+        self.first = simulation.steps
         self.steps = self.contacts = self.unconverged = 0
         self.residual = self.penetration = self.violation = self.first_seconds = 0.0
         self.residuals = array("d")
+        self.interrupted = False
 
-    def add(self, report, seconds):
-        if self.steps == 0:
-            self.first_seconds = seconds
-        self.steps += 1
-        self.residuals.append(report.residual)
-        self.contacts = report.contacts
-        self.unconverged += not report.converged
-        self.residual = max(self.residual, report.residual)
-        self.penetration = max(self.penetration, report.max_penetration)
-        self.violation = max(self.violation, report.joint_violation)
+    def add(self, report, seconds, files):
+        with HeldBack():
+            if self.steps == 0:
+                self.first_seconds = seconds
+            self.steps += 1
+            self.residuals.append(report.residual)
+            self.contacts = report.contacts
+            self.unconverged += not report.converged
+            self.residual = max(self.residual, report.residual)
+            self.penetration = max(self.penetration, report.max_penetration)
+            self.violation = max(self.violation, report.joint_violation)
+            files.observe(report)
+
+    def catch_up(self, simulation, files):
+        """The last step counts, though an interrupt or a warning came before its record."""
+        if simulation.steps > self.first + self.steps:
+            self.add(simulation.report, 0.0, files)
+
+    def report(self, simulation, seconds):
+        return RunReport(
+            steps=self.steps,
+            time=simulation.time,
+            seconds=seconds,
+            contacts=self.contacts,
+            residual=self.residual,
+            max_penetration=self.penetration,
+            joint_violation=self.violation,
+            unconverged=self.unconverged,
+            interrupted=self.interrupted,
+            tolerance=simulation.tolerance,
+            median_residual=float(np.median(self.residuals)) if self.steps else 0.0,
+            first_seconds=self.first_seconds,
+            dt=simulation.dt,
+            radius=simulation.typical_radius,
+        )
 
 
 class _Periodic:

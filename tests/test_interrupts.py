@@ -130,7 +130,7 @@ def test_interrupts_at_random(trials):
 @pytest.mark.parametrize("trials", [5, pytest.param(300, marks=pytest.mark.slow)])
 def test_runs_that_are_interrupted_at_random_leave_whole_files(trials, tmp_path):
     """The result's last frame and the checkpoint are the state that is left, whatever was being written."""
-    rng = np.random.default_rng(6)
+    rng, stopped = np.random.default_rng(6), 0
     result, saved = tmp_path / "r.vtkhdf", tmp_path / "c.h5"
     falling()[0].step()
     for _ in range(trials):
@@ -138,13 +138,28 @@ def test_runs_that_are_interrupted_at_random_leave_whole_files(trials, tmp_path)
         interrupt_after(rng.uniform(0.02, 0.2))
         try:
             report = sim.run(until=100.0, save=result, every=H, checkpoint=saved, checkpoint_every=3 * H)
+        except KeyboardInterrupt:
+            assert sim.steps == 0  # before the run has begun with its files
+            continue
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+        stopped += 1
         assert report.interrupted and report.steps == sim.steps == len(read_reports(result)["time"])
         frame = read_frame(result)
         assert frame["time"] == pytest.approx(sim.time)
         assert frame["position"][0, 2] == pytest.approx(height_after(sim.steps), rel=1e-5, abs=1e-12)
         assert gv.Simulation.load(saved).state_hash() == sim.state_hash()
+    assert stopped > 0.5 * trials
+
+
+def test_a_run_that_is_interrupted_while_it_opens_its_files_leaves_the_start_in_them(monkeypatch, tmp_path):
+    sim, ball = falling()
+    interrupt_in(monkeypatch, blocks, "append", 1)
+    report = sim.run(until=1.0, save=tmp_path / "r.vtkhdf", every=H, checkpoint=tmp_path / "c.h5")
+    assert report.interrupted and report.steps == sim.steps == 0
+    with gv.open_result(tmp_path / "r.vtkhdf") as result:
+        assert result.times.tolist() == [0.0] and result[0].positions[0, 2] == 0.0
+    assert gv.Simulation.load(tmp_path / "c.h5").state_hash() == sim.state_hash()
 
 
 def test_an_interrupt_while_numba_holds_its_lock_waits(monkeypatch):
