@@ -3,10 +3,12 @@
 import dataclasses
 import pathlib
 import sys
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import click
 
-from gravel import scenes
+from gravel import checks, scenes
 from gravel.cli.group import main
 from gravel.cli.measuring import processor
 from gravel.io.vtkhdf import check_writable
@@ -53,77 +55,84 @@ def list_scenes():
 @click.option("--view", "viewed", is_flag=True, help="Open a page in the browser that follows the run, and pauses and steps it.")
 @click.option("--report", "with_report", is_flag=True, help="Leave a page of the run beside the result, as gravel report does.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def run(
-    scene,
-    bodies,
-    duration,
-    dt,
-    solver,
-    iterations,
-    tolerance,
-    friction,
-    precision,
-    joints,
-    device,
-    threads,
-    ranks,
-    domain,
-    seed,
-    output,
-    every,
-    contacts,
-    surfaces,
-    checkpoint,
-    checkpoint_every,
-    resume,
-    picture,
-    viewed,
-    with_report,
-    quiet,
-):
+def run(scene, **options):
     """Run a built-in SCENE, or a scene file (.yaml), check its physics, and leave a result file and a picture.
 
     Exit code 0: all checks of the scene's physics passed; 3: one failed. See `gravel scenes` for what there is, `gravel init` for a file.
     """
-    from gravel import checks
+    asked = SimpleNamespace(scene=scene, **options)
+    check_names(asked)
+    asked.domain = "auto" if asked.domain is None else domain_from(asked.domain)
+    if asked.ranks is not None and not launched():
+        sys.exit(run_again(asked.ranks, without_option(sys.argv[1:], "--ranks")))
+    simulation, setup, changes = resumed(asked) if asked.resume else begun(asked)
+    wanted = outputs_of(asked, setup)
+    if asked.with_report:
+        check_writable(wanted.result.with_suffix(".html"), ".part")
+    introduce(simulation, scene, changes)
+    until = setup.time if asked.duration is None else asked.duration
+    page = watch(simulation, scene, wanted.result) if asked.viewed else None
+    report = simulation.run(until, wanted.result, progress=not asked.quiet, observers=setup.watchers(), **wanted.of_run)
+    failed = finish(scene, simulation, setup, report, wanted.result, wanted.picture, until, asked.with_report)
+    if page is not None:
+        show_result(page, simulation, wanted.result)
+    if failed:
+        sys.exit(3)
 
-    if solver is not None:
-        checks.choice("solver", solver, tuple(SOLVERS))
-    if not is_scene_file(scene):
-        scenes.module_of(scene)
-    elif bodies is not None:
-        raise ValueError(f"--bodies goes with a built-in scene; how many there are is said in {scene}")
-    share_out = "auto" if domain is None else domain_from(domain)
-    if ranks is not None and not launched():
-        sys.exit(run_again(ranks, without_option(sys.argv[1:], "--ranks")))
-    limits = {name: value for name, value in (("iterations", iterations), ("tolerance", tolerance)) if value is not None}
-    given = {name: value for name, value in (("friction", friction), ("precision", precision), ("joints", joints)) if value is not None}
-    changes = []
-    if resume:
-        simulation, setup = resumed(resume, scene, bodies, seed, threads, share_out, device)
-        changes = change(simulation, resume, dt, solver, limits, given)
-    else:
-        setup = setup_of(scene, bodies, seed)
-        device = device or "cpu"
-        options = {**setup.options, **({} if device == "cpu" else {"precision": "single"}), **given}
-        own = options.pop("solver", None)
-        if own is not None and solver is None:
-            method = dataclasses.replace(own, **limits)
-        else:  # what the scene says of the tolerance holds for any solver
-            method = SOLVERS[solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
-        simulation = Simulation(
-            setup.scene, setup.dt if dt is None else dt, method, threads=threads, domain=share_out, device=device, **options
-        )
-        simulation.origin = origin_of_setup(setup, scene, bodies, seed)
-    wanted = getattr(setup, "output", {})  # of a scene file: what the command line does not say
-    output = pathlib.Path(output or wanted.get("file") or f"{pathlib.Path(scene).stem}.vtkhdf")
-    if with_report:
-        check_writable(output.with_suffix(".html"), ".part")
-    every, contacts = wanted.get("every") if every is None else every, contacts or wanted.get("contacts", False)
-    checkpoint, picture = checkpoint or wanted.get("checkpoint"), wanted.get("picture", True) if picture is None else picture
-    checkpoint_every = wanted.get("checkpoint_every") if checkpoint_every is None else checkpoint_every
-    say = speaker(simulation)
-    several = f"{simulation.processes.size} processes x " if simulation.processes.size > 1 else ""
+
+def check_names(asked):
+    """Refuse what there is not before anything is built."""
+    if asked.solver is not None:
+        checks.choice("solver", asked.solver, tuple(SOLVERS))
+    if not is_scene_file(asked.scene):
+        scenes.module_of(asked.scene)
+    elif asked.bodies is not None:
+        raise ValueError(f"--bodies goes with a built-in scene; how many there are is said in {asked.scene}")
+
+
+def said(asked, *names):
+    """Those of some options that were given, by name."""
+    return {name: value for name in names if (value := getattr(asked, name)) is not None}
+
+
+def begun(asked):
+    """(simulation, setup, no changes) of a scene from its start."""
+    setup = setup_of(asked.scene, asked.bodies, asked.seed)
+    device = asked.device or "cpu"
+    options = {**setup.options, **({} if device == "cpu" else {"precision": "single"}), **said(asked, "friction", "precision", "joints")}
+    own, limits = options.pop("solver", None), said(asked, "iterations", "tolerance")
+    if own is not None and asked.solver is None:
+        method = dataclasses.replace(own, **limits)
+    else:  # what the scene says of the tolerance holds for any solver
+        method = SOLVERS[asked.solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
+    dt = setup.dt if asked.dt is None else asked.dt
+    simulation = Simulation(setup.scene, dt, method, threads=asked.threads, domain=asked.domain, device=device, **options)
+    simulation.origin = origin_of_setup(setup, asked.scene, asked.bodies, asked.seed)
+    return simulation, setup, []
+
+
+class Outputs(NamedTuple):
+    """What a run leaves behind."""
+
+    result: pathlib.Path
+    picture: bool
+    of_run: dict  # the arguments of ``Simulation.run`` that say so
+
+
+def outputs_of(asked, setup):
+    """What the command line says, or else the scene file, or else what is usual."""
+    written = getattr(setup, "output", {})
+    result = pathlib.Path(asked.output or written.get("file") or f"{pathlib.Path(asked.scene).stem}.vtkhdf")
+    of_run = {name: written.get(name) if getattr(asked, name) is None else getattr(asked, name) for name in ("every", "checkpoint_every")}
+    of_run["checkpoint"] = asked.checkpoint or written.get("checkpoint")
+    of_run["contacts"] = asked.contacts or written.get("contacts", False)
+    of_run["surfaces"] = "auto" if asked.surfaces is None else asked.surfaces
+    return Outputs(result, written.get("picture", True) if asked.picture is None else asked.picture, of_run)
+
+
+def introduce(simulation, scene, changes):
+    """What is run, where, and how."""
+    say, several = speaker(simulation), f"{simulation.processes.size} processes x " if simulation.processes.size > 1 else ""
     say(f"device {simulation.device} ({processor()}), {several}threads {simulation.threads}, precision {simulation.precision}")
     joints = f"{len(simulation.mechanism)} joints, " if len(simulation.mechanism) else ""
     method = f"{simulation.solver.describe()}, friction {simulation.friction}"
@@ -131,15 +140,6 @@ def run(
     say(f"{scene}: {int(movable)} bodies, {joints}dt {simulation.dt:g} s, {method}")
     if changes:
         say(f"changed at {simulation.time:g} s: {', '.join(changes)}")
-    until = setup.time if duration is None else duration
-    page = watch(simulation, scene, output) if viewed else None
-    surfaces = "auto" if surfaces is None else surfaces
-    report = simulation.run(until, output, every, not quiet, setup.watchers(), checkpoint, checkpoint_every, contacts, surfaces)
-    failed = finish(scene, simulation, setup, report, output, picture, until, with_report)
-    if page is not None:
-        show_result(page, simulation, output)
-    if failed:
-        sys.exit(3)
 
 
 def watch(simulation, scene, output):
@@ -178,41 +178,42 @@ def origin_of_setup(setup, scene, bodies, seed):
     return {"scene": scene, "bodies": scenes.module_of(scene).BODIES if bodies is None else bodies, "seed": 0 if seed is None else seed}
 
 
-def resumed(path, scene, bodies, seed, threads, domain, device):
-    """(the simulation of a checkpoint, the setup of its scene); refuses another scene than it was."""
+def resumed(asked):
+    """(the simulation of a checkpoint, the setup of its scene, what was changed); refuses another scene than it was."""
     from gravel.io.checkpoint import origin_of
 
-    name = pathlib.Path(scene).name if is_scene_file(scene) else scene
-    asked, origin = {"scene": name, "bodies": bodies, "seed": seed}, origin_of(path)
+    path, scene = asked.resume, asked.scene
+    own, origin = {"scene": pathlib.Path(scene).name if is_scene_file(scene) else scene, **said(asked, "bodies", "seed")}, origin_of(path)
     for name, was in origin.items():
-        if asked.get(name) not in (None, was):
-            raise ValueError(f"{name} must be {was} to go on from {path}, not {asked[name]}")
-    asked = {"seed": 0, **{name: value for name, value in asked.items() if value is not None}, **origin}
-    setup = setup_of(scene, asked.get("bodies"), asked["seed"])
+        if own.get(name) not in (None, was):
+            raise ValueError(f"{name} must be {was} to go on from {path}, not {own[name]}")
+    own = {"seed": 0, **own, **origin}
+    setup = setup_of(scene, own.get("bodies"), own["seed"])
     if is_scene_file(scene):
         setup.go_on(origin)
     given = {"laws": setup.scene.mechanism.function_laws(), "motions": setup.scene.motions}
-    simulation = Simulation.load(path, threads, **given, domain=domain, device=device)
+    simulation = Simulation.load(path, asked.threads, **given, domain=asked.domain, device=asked.device)
     if simulation.count < len(setup.scene):
         raise ValueError(f"{path} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
-    return simulation, setup
+    return simulation, setup, change(simulation, asked)
 
 
-def change(simulation, path, dt, solver, limits, given):
+def change(simulation, asked):
     """What was asked for is applied to a simulation that goes on; returns it in words. What a run keeps is refused where it is another."""
     for name, value in (("precision", simulation.precision), ("joints", simulation.joint_mode)):
-        if given.get(name, value) != value:
-            raise ValueError(f"{name} must be {value} to go on from {path}, not {given[name]}: a run keeps it")
+        if getattr(asked, name) not in (None, value):
+            raise ValueError(f"{name} must be {value} to go on from {asked.resume}, not {getattr(asked, name)}: a run keeps it")
     applied = []
-    if dt is not None:
-        applied.append(f"dt {dt:g} s (was {simulation.dt:g})")
-        simulation.dt = dt
-    if "friction" in given:
-        applied.append(f"friction {given['friction']} (was {simulation.friction})")
-        simulation.friction = given["friction"]
-    if solver is not None or limits:
+    if asked.dt is not None:
+        applied.append(f"dt {asked.dt:g} s (was {simulation.dt:g})")
+        simulation.dt = asked.dt
+    if asked.friction is not None:
+        applied.append(f"friction {asked.friction} (was {simulation.friction})")
+        simulation.friction = asked.friction
+    limits = said(asked, "iterations", "tolerance")
+    if asked.solver is not None or limits:
         was = simulation.solver
-        kind = type(was) if solver is None else SOLVERS[solver]
+        kind = type(was) if asked.solver is None else SOLVERS[asked.solver]
         kept = {} if was.local or kind.local else {"iterations": was.iterations}  # FFD takes one, which is no limit for others
         base = was if kind is type(was) else kind(tolerance=was.tolerance, **kept)
         simulation.solver = dataclasses.replace(base, **limits)
