@@ -32,6 +32,21 @@ def test_help_is_no_error(call, words):
     assert call("--version").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("run", "pendulum", "--time", -1), "Error: --time must be later than the present time 0 s, not -1"),
+        (("run", "pendulum", "--dt", 0), "Error: --dt must be greater than 0, not 0"),
+        (("run", "pendulum", "--every", -1), "Error: --every must be greater than 0, not -1"),
+        (("run", "pendulum", "--threads", 0), "Error: --threads must be at least 1, not 0"),
+    ],
+)
+def test_refusals_name_the_option(call, tmp_path, words, said):
+    refused = call(*words)
+    assert refused.exit_code == 1 and said in refused.output
+    assert not list(tmp_path.iterdir())
+
+
 def test_picture_and_plot(call, tmp_path):
     call("run", "pile", "--bodies", 30, "--time", 0.05, "--quiet", "--no-picture", "-o", "a.vtkhdf")
     for words in (("picture", "a.vtkhdf", "--frame", 2, "--colour", "speed", "-o", "p.png"), ("plot", "a.vtkhdf", "-o", "q.png")):
@@ -91,7 +106,7 @@ def test_resume_applies_what_can_change_and_says_so(call):
         (("--dt", -1), "dt must be greater than 0"),
         (("--friction", "glue"), "friction must be one of"),
         (("--iterations", 0), "iterations must be at least 1"),
-        (("-o", "a.csv"), "save must be a file whose name ends in .vtkhdf"),
+        (("-o", "a.csv"), "--output must be a file whose name ends in .vtkhdf"),
         (("--checkpoint", "a.txt"), "checkpoint must be a file whose name ends in .h5"),
     ],
 )

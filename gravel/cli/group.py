@@ -7,6 +7,8 @@ import click
 import gravel
 from gravel.processes import wait_for_the_first
 
+OTHERWISE = {"until": "time", "save": "output"}  # arguments of Python that have other names as options
+
 
 class Commands(click.Group):
     """Errors and warnings of the package become one line on stderr, errors with exit code 1; unknown names get the nearest suggested."""
@@ -19,7 +21,7 @@ class Commands(click.Group):
             raise
         except (ValueError, TypeError, IndexError, OSError, RuntimeError, ImportError, MemoryError) as error:
             wait_for_the_first()
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(in_words_of_options(str(error), self.commands.get(context.invoked_subcommand))) from None
         finally:
             warnings.formatwarning = before
 
@@ -34,6 +36,13 @@ class Commands(click.Group):
             except ValueError as error:
                 raise click.UsageError(str(error)) from None
             raise
+
+
+def in_words_of_options(sentence, command):
+    """A refusal of an argument of Python, "until must be ...", as one of the option that it came from: "--time must be ..."."""
+    name, must, rest = sentence.partition(" must ")
+    options = {option[2:].replace("-", "_"): option for one in getattr(command, "params", ()) for option in one.opts if option[:2] == "--"}
+    return f"{options[OTHERWISE.get(name, name)]}{must}{rest}" if OTHERWISE.get(name, name) in options else sentence
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -1,4 +1,5 @@
-"""What a scene file holds, in lines for people, and what looks wrong though it can be built: overlaps, and steps that are too long."""
+"""What a scene file holds, in lines for people, and what looks wrong though it can be built: overlaps, steps that are too long, sizes and
+densities in other units."""
 
 import math
 
@@ -12,6 +13,8 @@ from gravel.state import IMMOVABLE, LINEAR, SHAPE, STATUS, can_move
 
 OVERLAP = 0.01  # of the smaller body's radius: what is worth a warning
 LONGEST_WAY = 0.5  # of a body's half thickness that it may move in a step
+BOULDER = 3.0  # m, median radius: grains that are larger were meant to be millimetres
+THIN = 20.0  # kg/m3: what is lighter was meant to be g/cm3
 SWING = 0.05  # of a period that a step may last
 
 
@@ -45,7 +48,8 @@ def _pour_words(pourer):
 
 def warnings_of(setup) -> list[str]:
     """What looks wrong, a sentence each."""
-    return [words for words in (overlap_warning(setup), step_warning(setup), swing_warning(setup)) if words]
+    found = overlap_warning(setup), step_warning(setup), swing_warning(setup), size_warning(setup), density_warning(setup)
+    return [words for words in found if words]
 
 
 def overlap_warning(setup) -> str:
@@ -110,3 +114,22 @@ def swing_warning(setup) -> str:
     if fastest * setup.dt <= SWING:
         return ""
     return f"{name_of(setup, body)} swings {fastest:g} times a second: dt below {SWING / fastest:.1g} s follows it"
+
+
+def size_warning(setup) -> str:
+    """Lengths that look like millimetres."""
+    bodies = setup.scene.bodies
+    radii = bodies.extent[can_move(bodies.tag[:, STATUS]), 3]
+    typical = float(np.median(radii)) if len(radii) else 0.0
+    if typical <= BOULDER:
+        return ""
+    return f"bodies have a radius of {typical:.3g} m in the median: lengths are in metres, so that {typical:.3g} mm is {1e-3 * typical:.3g}"
+
+
+def density_warning(setup) -> str:
+    """Densities that look like grams per cubic centimetre."""
+    thin = [material for material in setup.scene.materials if material.density < THIN]
+    if not thin:
+        return ""
+    name, density = thin[0].name or "a material", thin[0].density
+    return f"{name} has a density of {density:g} kg/m3: {density:g} g/cm3 would be {1e3 * density:g}"

@@ -91,6 +91,15 @@ def test_check_warns_of_overlaps_and_long_steps(call, tmp_path):
     assert "'b' may move 0.09 m in a step by its speed" in output and "'c' swings 10 times a second: dt below 0.005 s" in output
 
 
+def test_check_suspects_other_units(call, tmp_path):
+    grains = "materials: {{glass: {{density: {}}}}}\nbodies:\n- {{shape: {{sphere: {{radius: {}}}}}, material: glass}}\n"
+    for density, radius in ((2.5, 5), (2500, 0.005)):
+        (tmp_path / "a.yaml").write_text(grains.format(density, radius) + "simulation: {dt: 0.001, time: 1}\n")
+        output = call("check", "a.yaml").output
+        assert ("radius of 5 m in the median: lengths are in metres, so that 5 mm is 0.005" in output) == (radius == 5)
+        assert ("glass has a density of 2.5 kg/m3: 2.5 g/cm3 would be 2500" in output) == (density == 2.5)
+
+
 def test_schema_prints_and_writes(call, tmp_path):
     assert json.loads(call("schema").output) == json.loads(call("schema").output)
     assert "wrote s.json" in call("schema", "-o", "s.json").output
