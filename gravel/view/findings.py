@@ -45,6 +45,7 @@ def facts(result):
     rows[3:3] = [
         ("time step", f"{about['dt']:g} s"),
         ("simulated", f"{reports['time'][-1]:g} s in {len(reports)} steps, {len(result)} frames"),
+        *_come_or_gone(result),
         ("contacts at the end", str(reports["contacts"][-1])),
         *([("joints", str(len(result.joint_names)))] if result.joint_names else []),
         ("wall clock of the steps", f"{wall_clock(result):.1f} s"),
@@ -53,6 +54,12 @@ def facts(result):
         changes = ", ".join(f"{name} {value}" for name, value in leg.items() if name not in ("time", "started")) or "as it was"
         rows.append((f"continued at {leg['time']:g} s", f"{leg['started']}: {changes}"))
     return rows
+
+
+def _come_or_gone(result):
+    """How many bodies that can move there are at the end, where that is another number than at the start."""
+    start, end = (int(np.count_nonzero(result[index].movable)) for index in (0, -1))
+    return [("bodies at the end", f"{end} that can move, {start} at the start")] if start != end else []
 
 
 def wall_clock(result):

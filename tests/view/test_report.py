@@ -201,6 +201,8 @@ def test_bodies_that_are_removed_or_lost_are_told(tmp_path):
     sim.run(0.1, tmp_path / "a.vtkhdf", observers=[lambda s: s.remove([1, 3]) if s.steps == 4 else None])
     removed, lost = warnings_of(tmp_path / "a.vtkhdf")
     assert removed.startswith("2 of the 6 bodies") and removed.endswith(": 1, 3.")
+    with gv.open_result(tmp_path / "a.vtkhdf") as result:
+        assert dict(findings.facts(result))["bodies at the end"] == "4 that can move, 6 at the start"
     assert lost.startswith("1 bodies are farther than") and lost.endswith(": 5.")
 
 
