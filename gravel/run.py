@@ -181,6 +181,8 @@ class _Files:
             raise ValueError(f'surfaces must be True, False or "auto", not {surfaces!r}')
         if None not in (save, checkpoint) and os.path.realpath(save) == os.path.realpath(checkpoint):
             raise ValueError(f"save and checkpoint must be two files, but both are {os.fspath(save)}")
+        if checkpoint is None and checkpoint_every is not None:
+            raise ValueError(f"checkpoint_every={checkpoint_every!r} goes with a checkpoint file, but checkpoint is None")
         if checkpoint is not None:
             together(simulation.team, check_checkpoint, checkpoint, simulation.team.size > 1)
             if checkpoint_every is not None:

@@ -37,7 +37,7 @@ def check(file, seed):
 @click.argument("file", default="my.yaml")
 @click.option("--from", "scene", help="Write a built-in scene as a file instead of the starter, as far as a file can say it.")
 @click.option("--bodies", type=int, help="With --from: how many bodies that can move (default: the scene's own).")
-@click.option("--seed", type=int, default=0, show_default=True, help="With --from: of the random places and sizes.")
+@click.option("--seed", type=int, help="With --from: of the random places and sizes (default: 0).")
 @click.option("--schema", "with_schema", is_flag=True, help="Leave the schema beside the file, too: editors then complete its keys.")
 def init(file, scene, bodies, seed, with_schema):
     """Write a commented scene FILE (default: my.yaml) to start from."""
@@ -45,9 +45,10 @@ def init(file, scene, bodies, seed, with_schema):
     from gravel.scenefile.write import write_builtin, write_starter
 
     path = pathlib.Path(file)
-    if scene is None and bodies is not None:
-        raise ValueError("--bodies goes with --from, which names a built-in scene")
-    written, notes = (write_starter(path), []) if scene is None else write_builtin(scene, path, bodies, seed)
+    for option, value in (("--bodies", bodies), ("--seed", seed)):
+        if scene is None and value is not None:
+            raise ValueError(f"{option} goes with --from, which names a built-in scene")
+    written, notes = (write_starter(path), []) if scene is None else write_builtin(scene, path, bodies, seed or 0)
     if with_schema:
         (path.parent / FILE).write_text(schema_text())
         written.append(path.parent / FILE)

@@ -19,7 +19,7 @@ class Commands(click.Group):
             return super().invoke(context)
         except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
             raise
-        except (ValueError, TypeError, IndexError, OSError, RuntimeError, ImportError, MemoryError) as error:
+        except (ValueError, TypeError, IndexError, OSError, RuntimeError, ImportError, MemoryError, OverflowError) as error:
             wait_for_the_first()
             raise click.ClickException(in_words_of_options(str(error), self.commands.get(context.invoked_subcommand))) from None
         finally:

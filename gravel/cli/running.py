@@ -41,7 +41,7 @@ def list_scenes():
 @click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores).")
 @click.option("--ranks", type=int, help="Run as so many processes that share the scene (needs the extra mpi; default: one).")
 @click.option("--domain", help="How processes share space: bisection, hexagons, or a grid such as 4x2x1 (default: bisection).")
-@click.option("--seed", type=int, help="Of the random places and sizes (default: 0).")
+@click.option("--seed", type=int, help="Of the random places and sizes (default: 0, or the file's own).")
 @click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf, or the file's own); a resumed run goes on with its own.")
 @click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
 @click.option("--contacts", is_flag=True, help="Write the contacts and their forces to the result file, with every frame.")
@@ -103,12 +103,20 @@ def begun(asked):
     own, limits = options.pop("solver", None), said(asked, "iterations", "tolerance")
     if own is not None and asked.solver is None:
         method = dataclasses.replace(own, **limits)
-    else:  # what the scene says of the tolerance holds for any solver
-        method = SOLVERS[asked.solver or "gauss-seidel"](**{**({} if own is None else {"tolerance": own.tolerance}), **limits})
+    else:
+        method = other_solver(own, SOLVERS[asked.solver or "gauss-seidel"], limits)
     dt = setup.dt if asked.dt is None else asked.dt
     simulation = Simulation(setup.scene, dt, method, threads=asked.threads, domain=asked.domain, device=device, **options)
     simulation.origin = origin_of_setup(setup, asked.scene, asked.bodies, asked.seed)
     return simulation, setup, []
+
+
+def other_solver(was, kind, limits):
+    """A solver of another kind: what was said of tolerance and iterations holds for it as well."""
+    if was is None:
+        return kind(**limits)
+    kept = {} if was.local or kind.local else {"iterations": was.iterations}  # FFD takes one, which is no limit for others
+    return kind(**{"tolerance": was.tolerance, **kept, **limits})
 
 
 class Outputs(NamedTuple):
@@ -214,9 +222,7 @@ def change(simulation, asked):
     if asked.solver is not None or limits:
         was = simulation.solver
         kind = type(was) if asked.solver is None else SOLVERS[asked.solver]
-        kept = {} if was.local or kind.local else {"iterations": was.iterations}  # FFD takes one, which is no limit for others
-        base = was if kind is type(was) else kind(tolerance=was.tolerance, **kept)
-        simulation.solver = dataclasses.replace(base, **limits)
+        simulation.solver = dataclasses.replace(was, **limits) if kind is type(was) else other_solver(was, kind, limits)
         applied.append(f"{simulation.solver.describe()} (was {was.describe()})")
     return applied
 

@@ -11,10 +11,11 @@ import numpy as np
 from gravel import checks
 from gravel.interrupts import HeldBack
 from gravel.io.vtkhdf import check_writable
-from gravel.measures.units import unit_of
+from gravel.measures.units import NothingToMeasure, shape_of, unit_of
 
 ENDINGS = (".csv", ".h5", ".hdf5")
 AXES = "xyz"
+HAIR = 1e-9  # s: rows nearer to a time count as of that time
 
 
 class Log:
@@ -23,6 +24,8 @@ class Log:
     ``path`` ends with .csv, or with .h5 or .hdf5; a file that is there is replaced when the first row comes. ``every``: simulated
     seconds between rows; None: a row at each call. Measures are functions of the simulation that give a number, a vector, a tensor
     or a named tuple; each of its numbers is a column: ``energy_total``, ``stress_xx``. Give arguments with ``functools.partial``.
+
+    Where a measure finds nothing to measure, no contact or no body, its numbers are NaN.
 
     CSV: the first line names the columns, the second is a comment with their units (# s,J,...), which NumPy and pandas
     (comment="#") pass over. HDF5: a dataset per column, with the attribute ``unit``."""
@@ -43,6 +46,12 @@ class Log:
         self.columns: list[str] = []  # known with the first row
         self._file: _Csv | _Hdf5 | None = None
         self._start, self._done = 0.0, 0
+        self._goes_on = False
+
+    def go_on(self) -> "Log":
+        """Of a file that is there keep the rows before the time of the first new one, as a run that goes on wants it; returns the log."""
+        self._goes_on = True
+        return self
 
     def __repr__(self) -> str:
         return f"Log({os.fspath(self.path)!r}, {', '.join(self.measures)})"
@@ -53,12 +62,13 @@ class Log:
             return
         columns, units, values = ["time"], ["s"], [float(sim.time)]
         for name, measure in self.measures.items():
-            names, numbers = flattened(name, measure(sim))
+            names, numbers = measured(name, measure, sim)
             columns += names
             units += [unit_of(measure)] * len(names)
             values += numbers
         if self._file is None:
-            self._file = (_Csv if self.path.suffix.lower() == ".csv" else _Hdf5)(self.path, columns, units)
+            since = values[0] if self._goes_on and self.path.exists() else None
+            self._file = (_Csv if self.path.suffix.lower() == ".csv" else _Hdf5)(self.path, columns, units, since)
             self.columns = columns
         elif columns != self.columns:
             raise ValueError(f"measures must give the same numbers in every row, but {self.path} has the columns {', '.join(self.columns)}")
@@ -87,6 +97,17 @@ class Log:
         self.close()
 
 
+def measured(name: str, measure: Any, sim: Any) -> tuple[list[str], list[float]]:
+    """The columns of a measure of a simulation: NaN where there is nothing to measure."""
+    try:
+        return flattened(name, measure(sim))
+    except NothingToMeasure:
+        if (shape := shape_of(measure)) is None:
+            raise
+        names, numbers = flattened(name, np.zeros(shape))
+        return names, [math.nan] * len(numbers)
+
+
 def flattened(name: str, value: Any) -> tuple[list[str], list[float]]:
     """The columns that a measure becomes: their names and numbers."""
     if hasattr(value, "_fields"):
@@ -106,11 +127,24 @@ def flattened(name: str, value: Any) -> tuple[list[str], list[float]]:
 
 
 class _Csv:
-    def __init__(self, path, columns, units):
+    """``since``: rows before this time stay; None: the file is new."""
+
+    def __init__(self, path, columns, units, since):
+        kept = [] if since is None else self._before(path, columns, since)
         self.file = open(path, "w", newline="", encoding="utf-8")  # noqa: SIM115 -- it stays open from row to row
         self.rows = csv.writer(self.file, lineterminator="\n")
         self.rows.writerow(columns)
         self.rows.writerow(["# " + units[0], *units[1:]])
+        self.rows.writerows(kept)
+        self.file.flush()
+
+    def _before(self, path, columns, since):
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.reader(file) if row]
+        if not rows or rows[0] != columns:
+            raise ValueError(f"log {path} cannot go on: its columns are not {', '.join(columns)}")
+        whole = [row for row in rows[1:] if len(row) == len(columns) and not row[0].startswith("#")]
+        return [row for row in whole if float(row[0]) < since - HAIR]
 
     def add(self, values):
         self.rows.writerow(map(repr, values))
@@ -121,11 +155,25 @@ class _Csv:
 
 
 class _Hdf5:
-    def __init__(self, path, columns, units):
-        self.file = h5py.File(path, "w")
+    """``since``: rows before this time stay; None: the file is new."""
+
+    def __init__(self, path, columns, units, since):
+        self.file = h5py.File(path, "w" if since is None else "r+")
+        if since is not None:
+            self.columns = self._before(path, columns, since)
+            return
         self.columns = [self.file.create_dataset(name, (0,), "f8", maxshape=(None,), chunks=(1024,)) for name in columns]
         for data, unit in zip(self.columns, units):
             data.attrs["unit"] = unit
+
+    def _before(self, path, columns, since):
+        if set(self.file) != set(columns):
+            self.file.close()
+            raise ValueError(f"log {path} cannot go on: its columns are not {', '.join(columns)}")
+        kept = int(np.count_nonzero(self.file["time"][:] < since - HAIR))
+        for name in columns:
+            self.file[name].resize(min(kept, len(self.file[name])), axis=0)
+        return [self.file[name] for name in columns]
 
     def add(self, values):
         for data, value in zip(self.columns, values):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
+from gravel.measures.units import NothingToMeasure
 
 
 class Space(Protocol):
@@ -82,4 +83,4 @@ def everywhere(snapshot) -> float:
 def need_bodies(snapshot, chosen) -> None:
     """Refuse a measure of nothing."""
     if not chosen.any():
-        raise ValueError(f"the region must hold bodies that can move, but it holds none at t = {snapshot.time:g} s")
+        raise NothingToMeasure(f"the region must hold bodies that can move, but it holds none at t = {snapshot.time:g} s")

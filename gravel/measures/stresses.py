@@ -7,7 +7,7 @@ from gravel.measures.snapshot import Snapshot, Source, snapshot_of
 from gravel.measures.units import measured_in
 
 
-@measured_in("Pa")
+@measured_in("Pa", (3, 3))
 def stress(source: Source, region: Where = None, kinetic: bool = True) -> np.ndarray:
     """(3, 3) Pa, mean stress in a region, compression positive:
 

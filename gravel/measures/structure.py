@@ -7,7 +7,7 @@ import numpy as np
 from gravel import checks
 from gravel.measures.regions import Where, need_bodies, region_of
 from gravel.measures.snapshot import Source, snapshot_of
-from gravel.measures.units import measured_in
+from gravel.measures.units import NothingToMeasure, measured_in
 
 CARRIES = 1e-6  # of the mean force: contacts with less are gaps that a solver has not closed to the last digit
 STABLE = 4  # contacts that hold a body in space with friction: one more than dimensions
@@ -36,7 +36,7 @@ def coordination(source: Source, region: Where = None, rattlers: bool = True) ->
     return float(number[counted].mean()) if counted.any() else 0.0
 
 
-@measured_in("1")
+@measured_in("1", (3, 3))
 def fabric(source: Source, region: Where = None) -> np.ndarray:
     """(3, 3) fabric tensor F = 1/N sum_c n n of the contact normals n of the N contacts that carry force, with points in the region.
     Its trace is 1; one third of the unit tensor where directions are spread evenly."""
@@ -44,7 +44,7 @@ def fabric(source: Source, region: Where = None) -> np.ndarray:
     table = snapshot.contacts
     table = table[carrying(table) & region_of(region, snapshot).contains(snapshot.wrapped(table.point))]
     if not len(table):
-        raise ValueError(f"the region must hold contacts that carry force, but it holds none at t = {snapshot.time:g} s")
+        raise NothingToMeasure(f"the region must hold contacts that carry force, but it holds none at t = {snapshot.time:g} s")
     return np.einsum("ci,cj->ij", table.normal, table.normal) / len(table)
 
 
@@ -75,7 +75,7 @@ def normal_forces(source: Source, region: Where = None) -> np.ndarray:
     force = np.einsum("ci,ci->c", table.normal, table.impulse)[inside] / snapshot.dt
     force = force[force > CARRIES * force.mean()] if len(force) else force
     if not len(force):
-        raise ValueError(f"the region must hold contacts that push, but it holds none at t = {snapshot.time:g} s")
+        raise NothingToMeasure(f"the region must hold contacts that push, but it holds none at t = {snapshot.time:g} s")
     return force
 
 

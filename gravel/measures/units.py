@@ -1,14 +1,18 @@
-"""The unit of a measure, which its function carries, for tables and plots."""
+"""The unit of a measure and the shape of its numbers, which its function carries, for tables and plots."""
 
 import functools
 from typing import Any
 
 
-def measured_in(unit: str):
-    """Mark a measure with the unit of its numbers."""
+class NothingToMeasure(ValueError):
+    """There is nothing of which a measure could be, at this time: no body or no contact in its region."""
+
+
+def measured_in(unit: str, shape: tuple[int, ...] = ()):
+    """Mark a measure with the unit and the shape of its numbers."""
 
     def mark(function: Any):
-        function.unit = unit
+        function.unit, function.shape = unit, shape
         return function
 
     return mark
@@ -16,6 +20,15 @@ def measured_in(unit: str):
 
 def unit_of(measure: Any) -> str:
     """The unit of a measure, also of one with some arguments given (``functools.partial``); empty if it has none."""
+    return str(getattr(_function_of(measure), "unit", ""))
+
+
+def shape_of(measure: Any) -> tuple[int, ...] | None:
+    """The shape of a measure's numbers, likewise; None if it does not tell."""
+    return getattr(_function_of(measure), "shape", None)
+
+
+def _function_of(measure):
     while isinstance(measure, functools.partial):
         measure = measure.func
-    return str(getattr(measure, "unit", ""))
+    return measure

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from gravel import checks
 from gravel.materials import Material
-from gravel.packing.blend import What, factors_for_volume, materials_for, numbers_of, parts_of
+from gravel.packing.blend import What, factors_for_volume, materials_for, number_shares, numbers_of, parts_of
 from gravel.packing.grow import Kind, inner_radius, place_bodies
 from gravel.packing.regions import BoxRegion, Region
 from gravel.packing.relax import Space, place_balls
@@ -129,7 +129,11 @@ def pack(
         fraction = checks.number("fraction", fraction, above=0.0, maximum=1.0)
         factors = [factors_for_volume(part, part.share * fraction * region.volume, rng) for part in parts]
     else:
-        factors = [part.draw(rng, n) for part, n in zip(parts, numbers_of(parts, checks.count("count", count, minimum=1)))]
+        count = checks.count("count", count, minimum=1)
+        needed = float(np.dot(number_shares(parts), [part.mean_volume() for part in parts])) * count
+        if needed > 2 * region.volume:  # known before sizes are drawn, of which there may be more than memory holds
+            raise ValueError(f"count must fit: {count} bodies have about {needed:.3g} m3, and the region {region.volume:.3g} m3")
+        factors = [part.draw(rng, n) for part, n in zip(parts, numbers_of(parts, count))]
     kinds = [Kind(part.shape, own) for part, own in zip(parts, factors)]
     return _packing(kinds, space, gap, rng, periodic)
 

@@ -17,13 +17,11 @@ SAID_OTHERWISE = {  # what constructors call things, and the keys that stand for
     "quaternion": "rotation",
     "velocities": "velocity",
     "angular_velocities": "angular_velocity",
-    "region": "region",
-    "inlet": "inlet",
-    "scale": "scale",
     "bodies": "count",
+    **dict.fromkeys(("positions", "sizes", "heights", "vertices", "triangles", "points"), "file"),
 }
 MOST_WORDS = 3  # before the name of an argument, as in "Material friction must be ..."
-TROUBLE = (ValueError, TypeError, OSError, RuntimeError, ImportError, MemoryError)  # what gravel refuses things with
+TROUBLE = (ValueError, TypeError, OSError, RuntimeError, ImportError, MemoryError, ArithmeticError)  # what gravel refuses things with
 
 
 def attempt(faults, given, function, *arguments, **options):
@@ -42,7 +40,8 @@ def blamed(message: str, keys) -> tuple[str | None, str]:
     found = []
     for word in (*keys, *SAID_OTHERWISE):
         key = word if word in keys else SAID_OTHERWISE[word]
-        place = re.search(rf"(?<![\w-]){re.escape(word)}(\[[^\]]*\])?(?![\w-])", message)
+        before = r"(?<!have )(?<!has )(?<!inhomogeneous )(?<!with )" if word == "shape" else ""  # numpy's word for lengths of arrays
+        place = re.search(rf"{before}(?<![\w-]){re.escape(word)}(\[[^\]]*\])?(?![\w-])", message)
         if place and key in keys:
             found.append((place.start(), -len(word), key, place.end()))
     if not found:

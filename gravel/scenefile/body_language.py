@@ -84,7 +84,7 @@ SURFACE = Either(
 _COMMON = {
     "name": Key(Text("a name"), "by which joints and others refer to it"),
     "material": Key(MATERIAL_NAME, "what it is made of", default="density 1000, friction 0.5"),
-    "fixed": Key(YesNo(), "it never moves", default=False),
+    "fixed": Key(YesNo(), "it never moves; not beside motion, mass or inertia", default=False),
     "motion": Key(MOTION, "it follows this, whatever touches it"),
     "surface_velocity": Key(SURFACE, "its surface moves while it stays: a belt, a roll"),
     "group": Key(GROUP, "collision group, for ignore", default=0),
@@ -154,7 +154,7 @@ SIZES = Kinds(
     "Sizes by number: radii of balls (shape: sphere), else factors for the shape.",
     {
         "uniform": Record(
-            "uniform sizes", "All alike.", {"low": Key(SIZE, "smallest", required=True), "high": Key(SIZE, "largest", required=True)}
+            "uniform sizes", "Evenly spread.", {"low": Key(SIZE, "smallest", required=True), "high": Key(SIZE, "largest", required=True)}
         ),
         "normal": Record(
             "normal sizes",

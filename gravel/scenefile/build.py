@@ -39,6 +39,7 @@ class Builder:
         self.bodies: dict = {}  # name -> ids, BAD if it was not made
         self.joints: dict = {}  # name -> id
         self.pours: list = []
+        self.pairs: set = set()  # of names of materials, for which values were given
 
     def section(self, name, empty):
         """A section of the file; empty where it is not there, or wrong as a whole."""
@@ -101,6 +102,10 @@ class Builder:
     def common(self, given):
         """Options of ``add_bodies`` that bodies and grains share; None if one of them was not made."""
         options = {"material": self.material(given.get("material")), **given.only("fixed", "group")}
+        for name in ("motion", "mass", "inertia") if given.get("fixed") else ():
+            if name in given:
+                words = "cannot be given beside fixed: true, with which a body never moves"
+                self.faults.add(given.line_of(name), given.path_of(name), words)
         if "motion" in given:
             options["motion"] = self._motion(given["motion"])
         if "surface_velocity" in given:
@@ -174,10 +179,11 @@ class Builder:
         words = ""
         if found is None:
             words = f"must be the name of a body, not {name!r}{suggestion(name, self.bodies)}"
-        elif index is None and len(found) != 1:
+        elif index is None and len(found) > 1:
             words = f"must be one body: {name!r} are {len(found)}, say which, from {name}[0] on"
-        elif index is not None and int(index) >= len(found):
-            words = f"must be one of {len(found)} bodies, {base}[0] to {base}[{len(found) - 1}], not {name!r}"
+        elif int(index or 0) >= len(found):
+            there = f"one of {len(found)} bodies, {base}[0] to {base}[{len(found) - 1}]" if len(found) else "there from the start"
+            words = f"must be {there}, not {name!r}" + ("" if len(found) else f": {base!r} are poured")
         if words:
             self.faults.add(given.line_of(key), given.path_of(key), words)
             return BAD
@@ -190,17 +196,23 @@ class Builder:
 
     def _set_pair(self, given):
         first, second = (self.material(name) for name in given["materials"])
-        if not any_bad((first, second)):
-            self.attempt(given, self.scene.set_pair, first, second, **{name: v for name, v in given.items() if name != "materials"})
+        values, pair = {name: value for name, value in given.items() if name != "materials"}, frozenset(given["materials"])
+        if not values or pair in self.pairs:
+            words = "must have a value such as friction" if not values else "are a pair that is there already"
+            self.faults.add(given.line_of("materials"), given.path_of("materials") if values else given.path, words)
+        elif not any_bad((first, second)):
+            self.attempt(given, self.scene.set_pair, first, second, **values)
+        self.pairs.add(pair)
 
     def _ignore(self):
         given = self.section("ignore", Given(None, ""))
         for pair in given.get("groups", []):
             self.scene.ignore(*pair)
-        for names in given.get("pairs", []):
-            bodies = [self.body(given, "pairs", name) for name in names]
+        for number, names in enumerate(given.get("pairs", [])):
+            here = _Entry(given, "pairs", number)
+            bodies = [self.body(here, None, name) for name in names]
             if not any_bad(bodies):
-                self.attempt(given, self.scene.ignore_pair, *bodies)
+                self.attempt(here, self.scene.ignore_pair, *bodies)
 
     # --- joints
     def _add_joint(self, value):
@@ -233,6 +245,23 @@ class Builder:
             return value
         make = {"limits": Limits, "motor": motor_of, "spring": SpringLaw}[name.removeprefix("turn_")]
         return self.attempt(value, make, **value)
+
+
+class _Entry:
+    """One entry of a list, for errors that are about it."""
+
+    def __init__(self, given, key, number):
+        self.path, self.at, self.value = f"{given.path_of(key)}[{number}]", given.item.value[key].value[number].at, {}
+
+    @property
+    def item(self):
+        return self
+
+    def line_of(self, key=None):
+        return self.at
+
+    def path_of(self, key=None):
+        return self.path
 
 
 def motor_of(speed=None, position=None, force=None, **options):

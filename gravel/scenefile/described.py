@@ -162,7 +162,8 @@ def _joint_value(name, value):
     if isinstance(value, SpringLaw):
         if value.is_function:
             raise CannotWrite(f"its {name}, which is a Python function")
-        return {one: float(v) for one in ("stiffness", "damping", "rest") if (v := getattr(value, one)) not in (None, 0.0)}
+        keys = {one: float(v) for one in ("stiffness", "damping") if (v := getattr(value, one))}
+        return keys if value.rest is None else {**keys, "rest": float(value.rest)}  # none: where it is at the start
     if isinstance(value, (tuple, list, np.ndarray)):
         return [float(v) for v in value]
     return value if isinstance(value, bool) else float(value)

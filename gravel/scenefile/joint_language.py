@@ -109,7 +109,7 @@ _MEANING = {
     "slide_gear": "Two joints that slide together.",
     "rack_pinion": "The first joint's turn drives the second one's slide.",
 }
-_LEFT_OUT = ("body_a", "body_b", "joint_1", "joint_2", "force", "coverage")  # a force that is a function cannot be written down
+_LEFT_OUT = ("body_a", "body_b", "joint_1", "joint_2", "force")  # a force that is a function cannot be written down
 
 
 def word_of(kind) -> str:

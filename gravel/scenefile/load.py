@@ -16,11 +16,13 @@ import numpy as np
 from gravel import checks, measures
 from gravel.processes import launched, make_processes
 from gravel.scene import Scene
+from gravel.scenefile.blame import attempt
 from gravel.scenefile.build import Builder, ids_of
 from gravel.scenefile.faults import Faults
 from gravel.scenefile.language import DOCUMENT
 from gravel.scenefile.making import region_of
 from gravel.scenefile.records import Given
+from gravel.scenefile.sense import check_sense
 from gravel.scenefile.text import Item, parse, read_text
 from gravel.scenefile.values import BAD
 from gravel.scenes.setup import Check, Setup
@@ -54,6 +56,7 @@ class FileSetup(Setup):
     names: dict = field(default_factory=dict)  # of bodies -> ids
     logs: list = field(default_factory=list)  # functions that make them
     _fed: list = field(default_factory=list)
+    _goes_on: bool = False
 
     def simulation(self, **changes) -> Simulation:
         """A simulation of the scene, with its own options or others instead."""
@@ -72,7 +75,7 @@ class FileSetup(Setup):
                 f"{self.path} is not as it was when the run began: a run goes on with the same file; only {', '.join(NOT_THE_SCENE)} and "
                 "simulation.time may change"
             )
-        self._fed = list(origin.get("fed", []))
+        self._fed, self._goes_on = list(origin.get("fed", [])), True
 
     def watchers(self):
         """The observers, as a run calls them: pours, what is taken out, logs."""
@@ -80,7 +83,7 @@ class FileSetup(Setup):
             what = "a pour" if self.pours else "a log"
             raise ValueError(f"{self.path} has {what}, which works on one process only: run it without --ranks")
         pourers = [make(fed=fed) for make, fed in zip(self.pours, self._fed or [0] * len(self.pours))]
-        written = [make() for make in self.logs]
+        written = [make().go_on() if self._goes_on else make() for make in self.logs]
         return [
             *((pourer, 0.0) for pourer in pourers),
             *([(_Fed(pourers), 0.0)] if pourers else []),
@@ -112,8 +115,9 @@ def load_scene_file(path: str | os.PathLike, seed: int | None = None) -> FileSet
     if not faults.found and len(scene) == 0 and not builder.pours:
         faults.add(given.item.line, "", "the scene must hold at least one body: add some under bodies or grains")
     options = {} if faults.found else _options(given["simulation"], faults)
-    observers = _removals(given, builder)
+    observers = [] if faults.found else _removals(given, builder)
     logs = _logs(given, path.parent, faults)
+    check_sense(given, scene, faults)
     faults.raise_if_any()
     simulation = given["simulation"]
     expected = given.get("expect", [])
@@ -197,7 +201,7 @@ def _options(given, faults) -> dict:
     }
     if "bounds" in given:
         options["bounds"] = given["bounds"]["low"], given["bounds"]["high"]
-    if given.get("sleep"):
+    if given.get("sleep", False) is not False:
         options["sleep"] = Sleep(**(given["sleep"] if isinstance(given["sleep"], Given) else {}))
     if {"solver", "iterations", "tolerance"} & set(given):
         kind = SOLVERS[given.get("solver", "gauss-seidel")]
@@ -217,8 +221,22 @@ def _removals(given, builder):
 def _removal(given, builder):
     if "below" in given:
         return _TakenBelow(given["below"]), given.get("every", EVERY)
-    found = [builder.bodies.get(name, BAD) for name in given["bodies"]]
-    return _TakenAt(ids_of([ids for ids in found if ids is not BAD]), given["at"])
+    if "every" in given:
+        builder.faults.add(given.line_of("every"), given.path_of("every"), "goes with below; bodies are taken out once, at their time")
+    return _TakenAt(ids_of([_named(builder, given, name) for name in given["bodies"]]), given["at"])
+
+
+def _named(builder, given, name):
+    """Ids of the bodies that a name stands for, all or ``name[k]`` of grains."""
+    ids = builder.bodies.get(name)
+    if ids is not None and len(ids):
+        return ids
+    if ids is not None:
+        words = f"must be there from the start, but {name!r} are poured: below takes them out"
+        builder.faults.add(given.line_of("bodies"), given.path_of("bodies"), words)
+        return []
+    body = builder.body(given, "bodies", name)
+    return [] if body is BAD else [body]
 
 
 class _TakenBelow:
@@ -245,11 +263,11 @@ class _TakenAt:
 def _logs(given, folder, faults):
     output = given.get("output")
     logs = [] if output in (None, BAD) else output.get("logs", [])
-    return [functools.partial(_log, one, folder) for one in logs]
+    regions = [attempt(faults, one["region"].given, region_of, one["region"], folder) if "region" in one else None for one in logs]
+    return [functools.partial(_log, one, region) for one, region in zip(logs, regions)]
 
 
-def _log(given, folder):
-    region = region_of(given["region"], folder) if "region" in given else None
+def _log(given, region):
     wanted = {name: getattr(measures, name) for name in given["measures"]}
     if region is not None:
         wanted = {name: _of_region(measure, region) for name, measure in wanted.items()}

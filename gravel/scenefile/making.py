@@ -3,6 +3,8 @@
 import csv
 import math
 import pathlib
+import zipfile
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +57,7 @@ def arrays_of(path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, KeyError) as error:
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"file must be an .npz file of arrays, but {path} cannot be read as one: {error}") from None
 
 
@@ -77,6 +79,10 @@ def table_of(path) -> dict[str, np.ndarray]:
     known = [*TABLE_COLUMNS.values(), *SIZE_COLUMNS]
     for name in columns:
         checks.choice(f"column of file {path}", name, tuple(dict.fromkeys(column for group in known for column in group)))
+    sizes = {name for name in columns if name.startswith("size")}
+    if sizes and sizes not in map(set, SIZE_COLUMNS):
+        there = ", ".join(sorted(sizes))
+        raise ValueError(f"file must have the column size, or size1 and size2, or size1 to size3, but {path} has {there}")
     groups = {**TABLE_COLUMNS, "sizes": next((group for group in reversed(SIZE_COLUMNS) if set(group) <= set(columns)), ("size",))}
     found = {}
     for name, group in groups.items():
@@ -91,13 +97,17 @@ def table_of(path) -> dict[str, np.ndarray]:
 
 def columns_of(path) -> dict[str, np.ndarray]:
     """Columns of a .csv file, by the names in its first line."""
-    with open(path, newline="", encoding="utf-8") as file:
+    with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         header = [name.strip() for name in next(rows, [])]
+        if len(header) == 1 and ";" in header[0]:
+            raise ValueError(f"file must have commas between its columns, but {path} has semicolons")
         if len(set(header)) != len(header):
             raise ValueError(f"file must name each column once, but the first line of {path} does not")
         values = []
         for number, row in enumerate(rows, 2):
+            if not row:  # an empty line
+                continue
             try:
                 if len(row) != len(header):
                     raise ValueError
@@ -176,6 +186,8 @@ class Shapes:
 
     def _heights(self, given):
         heights = given["heights"] if "heights" in given else heights_of(beside(self.folder, given["file"]))
+        if isinstance(heights, np.ndarray) and heights.ndim != 2:
+            raise ValueError(f"heights must be rows of numbers, not an array with {heights.ndim} axes")
         if len({len(row) for row in heights}) > 1:
             raise ValueError("heights must have rows of one length")
         return HeightField(heights, given["spacing"], given.get("origin"))
@@ -222,6 +234,8 @@ def centred(shape):
 def with_sizes(shape, word, sizes):
     """The shape of N bodies: of a class with its own numbers in rows, of a shape of one size at factors. ``word``: what the file calls
     it."""
+    if len({np.size(row) for row in sizes}) > 1:
+        raise ValueError("sizes must have as many numbers for one body as for another")
     sizes = checks.array("sizes", sizes, (None,) if np.ndim(sizes) == 1 else (None, None), above=0.0)
     if not isinstance(shape, type):
         if sizes.ndim != 1:

@@ -11,6 +11,8 @@ from gravel.scenefile.making import beside, region_of, sizes_of, table_of, turn_
 from gravel.scenefile.values import BAD, any_bad
 from gravel.shapes import Sphere
 
+MOST = 100_000_000  # places of a lattice
+
 
 def place(builder, given, seed):
     """Add a group of grains to the builder's scene, or a pour to its list."""
@@ -172,7 +174,11 @@ def lattice(low, high, spacing, count=None):
     low, high = np.array(low), np.array(high)
     if not (high > low).all():
         raise ValueError(f"high must be above low {low.tolist()} along every axis, not {high.tolist()}")
-    numbers = np.floor((high - low) / spacing + 1e-9).astype(int)
+    most = (high - low) / spacing
+    if most.prod() > MOST and count is None:
+        fits = (high - low).prod() ** (1 / 3) / MOST ** (1 / 3)
+        raise ValueError(f"spacing must leave at most {MOST} places, not {most.prod():.3g}: {fits:.2g} m would")
+    numbers = np.floor(most + 1e-9).astype(int)
     if (numbers < 1).any():
         raise ValueError(f"spacing must be at most the shortest edge of the box, {(high - low).min():g} m, not {spacing:g}")
     if count is not None and count > numbers.prod():
@@ -185,16 +191,18 @@ def lattice(low, high, spacing, count=None):
 
 
 def _listed(builder, given, what, options, seed):
-    return _add_rows(builder, given, what, options, dict(given["placement"].given))
+    return _add_rows(builder, given, what, options, seed, dict(given["placement"].given))
 
 
 def _from_table(builder, given, what, options, seed):
-    return _add_rows(builder, given, what, options, table_of(beside(builder.folder, given["placement"].given["file"])))
+    return _add_rows(builder, given, what, options, seed, table_of(beside(builder.folder, given["placement"].given["file"])))
 
 
-def _add_rows(builder, given, what, options, rows):
+def _add_rows(builder, given, what, options, seed, rows):
     if what.materials is not None or what.sizes is not None:
         raise ValueError(f"{'mixture' if what.materials else 'sizes'} cannot be given where bodies are placed one by one")
+    if np.ndim(rows["positions"]) != 2:
+        raise ValueError("positions must be rows of three numbers")
     n = len(rows["positions"])
     for name, values in rows.items():
         if len(values) != n:
@@ -207,5 +215,5 @@ def _add_rows(builder, given, what, options, rows):
     if "rotation" in given:
         if "quaternions" in rows:
             raise ValueError("rotation cannot be given beside quaternions")
-        rows["quaternions"] = _turns(given["rotation"], np.random.default_rng(0), n)
+        rows["quaternions"] = _turns(given["rotation"], np.random.default_rng(seed), n)
     return builder.scene.add_bodies(shape, **options, **{**_alike(given, n), **rows})

@@ -17,7 +17,7 @@ class Given(dict):
 
     def line_of(self, key: str | None = None) -> int:
         """The line of a key, or of the record."""
-        return self.item.value[key].line if key is not None and key in self.item.value else self.item.at
+        return self.item.value[key].at if key is not None and key in self.item.value else self.item.at
 
     def path_of(self, key: str | None = None) -> str:
         return self.path if key is None else joined(self.path, key)
@@ -140,7 +140,7 @@ class Kinds(Value):
             return self.refuse(item, path, faults)
         for name, one in item.value.items():
             if name not in self.kinds:
-                hint = suggestion(name, self.kinds) or f"; there are {', '.join(self.kinds)}"
+                hint = f"; there are {', '.join(self.kinds)}{suggestion(name, self.kinds)}"
                 return self.refuse(one, joined(path, name), faults, f"is no kind of {self.name}{hint}", one.at)
         if len(item.value) > 1:
             return self.refuse(item, path, faults, f"must be one {self.name}, not {' and '.join(item.value)}", item.at)

@@ -23,10 +23,11 @@ def summary(setup) -> list[str]:
     scene = setup.scene
     status, kind = scene.bodies.tag[:, STATUS], scene.bodies.tag[:, SHAPE]
     counts = np.bincount(kind, minlength=len(KIND_NAMES))
-    shapes = ", ".join(f"{n} {name}{'s' * (n > 1)}".replace("boxs", "boxes") for name, n in zip(KIND_NAMES, counts.tolist()) if n)
+    shapes = ", ".join(f"{n} {_plural(name) if n > 1 else name}" for name, n in zip(KIND_NAMES, counts.tolist()) if n)
     driven = len(scene.motions)
     fixed = int(np.count_nonzero(status == IMMOVABLE)) - driven
-    lines = [f"{len(scene)} bodies: {int(can_move(status).sum())} free, {fixed} fixed, {driven} with a motion ({shapes or 'none yet'})"]
+    bodies = f"{len(scene)} bod{'y' if len(scene) == 1 else 'ies'}"
+    lines = [f"{bodies}: {int(can_move(status).sum())} free, {fixed} fixed, {driven} with a motion ({shapes or 'none yet'})"]
     lines.append(", ".join(_counted(*one) for one in ((len(scene.materials), "material"), (len(scene.mechanism), "joint"))))
     if setup.pours:
         lines.append("poured while it runs: " + "; ".join(_pour_words(make()) for make in setup.pours))
@@ -34,6 +35,10 @@ def summary(setup) -> list[str]:
     steps = math.ceil(setup.time / setup.dt - 1e-6)
     lines.append(f"{mass:.4g} kg that can move; {setup.time:g} s in {steps} steps of {setup.dt:g} s")
     return lines
+
+
+def _plural(name):
+    return f"{name}es" if name[-1] in "xsh" else f"{name}s"
 
 
 def _counted(n, what):

@@ -13,6 +13,7 @@ from typing import Any
 
 from gravel.scenefile.faults import Faults, SceneFileError
 
+LONGEST_NUMBER = 1000  # digits of a whole number; a longer one is a real number, and infinite
 LARGEST_FILE = 20_000_000  # bytes: tables of bodies belong into a file beside it
 MOST_ITEMS = 500_000  # keys and values, those that aliases repeat counted each time
 CORE_TAGS = tuple(f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge", "timestamp"))
@@ -160,7 +161,7 @@ def scalar(text: str):
     """What a plain word means in YAML 1.2's core schema."""
     if text.lower() in WORDS and text in (text.lower(), text.upper(), text.capitalize()):
         return WORDS[text.lower()]
-    if WHOLE.match(text):
+    if WHOLE.match(text) and len(text) < LONGEST_NUMBER:
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if NUMBER.match(text):
         return float(text)

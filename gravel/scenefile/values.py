@@ -49,7 +49,7 @@ class Value:
         return item.value
 
     def refuse(self, item, path, faults, words=None, line=None):
-        faults.add(line or item.line, path, words or f"must be {self.words}, not {item.kind}")
+        faults.add(line or item.at, path, words or f"must be {self.words}, not {item.kind}")
         return BAD
 
     def schema(self, definitions: dict) -> dict:
@@ -105,22 +105,25 @@ class Number(Value):
 @dataclass(frozen=True)
 class Whole(Value):
     minimum: int = 0
-    maximum: int | None = None
+    maximum: int = 10**15  # what a file means is less
 
     @property
     def words(self):
-        return f"a whole number of at least {self.minimum}" + (f" and at most {self.maximum}" if self.maximum is not None else "")
+        most = f" and at most {self.maximum}" if self.maximum != type(self).maximum else ""
+        return f"a whole number of at least {self.minimum}{most}"
 
     def takes(self, item):
         return isinstance(item.value, int) and not isinstance(item.value, bool)
 
     def check(self, item, path, faults):
-        if not self.takes(item) or item.value < self.minimum or (self.maximum is not None and item.value > self.maximum):
+        if self.takes(item) and item.value > self.maximum:
+            return self.refuse(item, path, faults, f"must be at most {self.maximum}, not {item.kind}")
+        if not self.takes(item) or item.value < self.minimum:
             return self.refuse(item, path, faults)
         return item.value
 
     def schema(self, definitions):
-        return {"type": "integer", "minimum": self.minimum, **({} if self.maximum is None else {"maximum": self.maximum})}
+        return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
 
 
 @dataclass(frozen=True)

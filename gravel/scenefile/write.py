@@ -15,7 +15,7 @@ from gravel import checks
 from gravel.io.vtkhdf import check_writable
 from gravel.materials import DEFAULT, PROPERTIES
 from gravel.scenefile.described import CannotWrite, joint_keys
-from gravel.scenefile.emit import block
+from gravel.scenefile.emit import block, word
 from gravel.scenefile.load import ENDINGS
 from gravel.scenefile.schema import FIRST_LINE
 from gravel.scenefile.write_bodies import BodyWriter
@@ -28,7 +28,8 @@ STARTER = pathlib.Path(__file__).with_name("starter.yaml")
 def write_starter(path) -> list[pathlib.Path]:
     """Write the commented starter; returns what was written. A file that is there is refused."""
     path = _new_file(path)
-    text = STARTER.read_text(encoding="utf-8").replace("my-energy", f"{path.stem}-energy").replace("my.yaml", path.name)
+    text = STARTER.read_text(encoding="utf-8").replace("{file: my-energy.csv", f"{{file: {word(f'{path.stem}-energy.csv')}")
+    text = text.replace("my-energy", f"{path.stem}-energy").replace("my.yaml", path.name)
     return _write({path: text})
 
 
@@ -37,18 +38,19 @@ def write_builtin(name, path, bodies=None, seed=0) -> tuple[list[pathlib.Path], 
     from gravel import scenes
 
     path = _new_file(path)
-    return write_setup(scenes.build(name, bodies, seed), path, scenes.describe(name))
+    return write_setup(scenes.build(name, bodies, seed), path, scenes.describe(name), new=True)
 
 
-def write_setup(setup, path, title) -> tuple[list[pathlib.Path], list[str]]:
+def write_setup(setup, path, title, new=False) -> tuple[list[pathlib.Path], list[str]]:
     """Write the scene of a ``Setup`` and how it is computed; returns (what was written, what is not in the file)."""
     keys, notes = _simulation_keys(setup)
     extra, more = _observed(setup)
-    return write_scene(setup.scene, path, keys, title=title, extra=extra, notes=[*notes, *more])
+    return write_scene(setup.scene, path, keys, title=title, extra=extra, notes=[*notes, *more], new=new)
 
 
-def write_scene(scene, path, simulation, title="", extra=None, notes=()) -> tuple[list[pathlib.Path], list[str]]:
-    """Write a scene with the keys of ``simulation``, and ``extra`` sections; returns (what was written, what is not in the file)."""
+def write_scene(scene, path, simulation, title="", extra=None, notes=(), new=False) -> tuple[list[pathlib.Path], list[str]]:
+    """Write a scene with the keys of ``simulation``, and ``extra`` sections; returns (what was written, what is not in the file). ``new``:
+    files that are there are refused."""
     path = check_writable(_checked_name(path))
     writer = BodyWriter(scene, path)
     sections: dict[str, Any] = {"title": title} if title else {}
@@ -63,6 +65,8 @@ def write_scene(scene, path, simulation, title="", extra=None, notes=()) -> tupl
         sections["ignore"] = ignore
     sections = _in_order({**_material_keys(scene, writer.material_names), **sections, **(extra or {}), "simulation": simulation})
     notes = [*writer.notes, *notes]
+    for file in writer.files if new else ():
+        _refuse_existing(file)
     return _write({path: _text(sections, notes), **writer.files}), notes
 
 
@@ -92,21 +96,28 @@ def _checked_name(path):
 
 def _new_file(path):
     path = check_writable(_checked_name(path))
+    _refuse_existing(path)
+    return path
+
+
+def _refuse_existing(path):
     if path.exists():
         raise FileExistsError(f"{path} is there already: give another name, or remove it")
-    return path
 
 
 def _write(files) -> list[pathlib.Path]:
     """Write texts and arrays to files, each whole or not at all; the scene file, which is the first, comes last."""
     for path, content in reversed(list(files.items())):
         part = path.with_name(path.name + ".part")
-        if isinstance(content, str):
-            part.write_text(content, encoding="utf-8")
-        else:
-            with open(part, "wb") as file:
-                np.savez(file, **content)
-        os.replace(part, path)
+        try:
+            if isinstance(content, str):
+                part.write_text(content, encoding="utf-8")
+            else:
+                with open(part, "wb") as file:
+                    np.savez(file, **content)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
     return list(files)
 
 

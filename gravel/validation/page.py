@@ -15,9 +15,10 @@ from gravel.view import need
 
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "gravel", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3}
 HEAD = """# Formula against simulation
-Each figure shows what a formula says (line) and what gravel does (dots), and below it the difference. `gravel validate` runs all
-{count} cases, draws the figures and writes this page; `gravel validate {example} -o figures` does one. The tests hold every bound
-(`tests/validation/test_cases.py`; cases marked slow: `pytest -m slow`).
+Each figure shows what a formula says (line) and what gravel does (dots), and below it the difference.
+`gravel validate -o docs/validation` runs all {count} cases, draws the figures and writes this page;
+`gravel validate {example} -o figures` does one.
+The tests hold every bound (`tests/validation/test_cases.py`; cases marked slow: `pytest -m slow`).
 
 | case | error | allowed | measured by |
 |---|---|---|---|

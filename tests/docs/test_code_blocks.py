@@ -27,7 +27,7 @@ def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
 def parsed(line):
     """The context of a command, as click reads it without running it."""
     words = shlex.split(line.replace("…", "...").replace("\\|", "|"))[1:]
-    with click.Context(main, info_name="gravel") as context:
+    with click.Context(main, info_name="gravel", **main.context_settings) as context:  # which commands keep
         name, command, rest = main.resolve_command(context, words)
         return command.make_context(name, list(rest), parent=context)
 

@@ -2,6 +2,7 @@
 
 import json
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -173,3 +174,31 @@ def test_bodies_are_taken_out_when_the_file_says_so(tmp_path):
     assert sim.alive.tolist() == [True, True] and sim.positions[1, 2] == pytest.approx(0.2, abs=1e-3)
     sim.run(0.5, observers=setup.watchers())
     assert sim.alive.tolist() == [False, False]
+
+
+def test_logs_have_no_number_where_there_is_nothing_and_go_on_with_the_run(call, tmp_path):
+    (tmp_path / "drop.yaml").write_text(
+        "bodies:\n- {shape: {plane: {}}, fixed: true}\n- {shape: {sphere: {radius: 0.1}}, position: [0, 0, 0.12]}\n"
+        "output:\n  checkpoint: half.h5\n  picture: false\n  logs:\n  - {file: f.csv, measures: [fabric, coordination]}\n"
+        "  - {file: e.h5, measures: [kinetic_energy], every: 0.01}\nsimulation: {dt: 0.01, time: 0.1}\n"
+    )
+    done = call("run", "drop.yaml", "--quiet")
+    assert done.exit_code == 0, done.output
+    first = np.genfromtxt("f.csv", delimiter=",", names=True, comments="#")
+    assert np.isnan(first["fabric_zz"][0]) and first["fabric_zz"][-1] == pytest.approx(1.0)  # it falls, then lies on the plane
+    call("run", "drop.yaml", "--quiet", "--resume", "half.h5", "--time", "0.15")
+    whole = np.genfromtxt("f.csv", delimiter=",", names=True, comments="#")
+    assert np.allclose(whole["time"], 0.01 * np.arange(1, 16)) and np.allclose(whole["time"][:10], first["time"])
+    with h5py.File("e.h5") as file:
+        assert np.allclose(file["time"][:], 0.01 * np.arange(1, 16)) and len(file["kinetic_energy_total"]) == 15
+
+
+def test_another_solver_keeps_the_iterations_of_the_file(call, tmp_path):
+    (tmp_path / "a.yaml").write_text("bodies: [{shape: {sphere: {radius: 1}}}]\nsimulation: {dt: 0.01, time: 0.02, iterations: 777}\n")
+    assert "Jacobi(iterations=777" in call("run", "a.yaml", "--quiet", "--no-picture", "--solver", "jacobi").output
+
+
+@pytest.mark.parametrize("words", [("init", "s.yaml", "--seed", "5"), ("init", "s.yaml", "--bodies", "5")])
+def test_options_of_from_need_it(call, tmp_path, words):
+    refused = call(*words)
+    assert refused.exit_code == 1 and "goes with --from" in refused.output and not list(tmp_path.iterdir())

@@ -339,3 +339,57 @@ ignore: {groups: [[0, 1], [2, 2]]}
 )
 def test_plain_words_mean_what_yaml_1_2_says(text, value):
     assert scalar(text) == value and type(scalar(text)) is type(value)
+
+
+def test_an_empty_sleep_is_the_usual_one(read):
+    setup = read("bodies: [{shape: {sphere: {radius: 0.1}}}]\nsimulation: {dt: 0.002, time: 1, sleep: {}}\n")
+    assert setup.options["sleep"] == gv.Sleep()
+    assert "sleep" not in read("bodies: [{shape: {sphere: {radius: 0.1}}}]\nsimulation: {dt: 0.002, time: 1, sleep: false}\n").options
+
+
+def test_random_turns_of_listed_bodies_follow_the_seeds(read):
+    text = (
+        "grains:\n- {shape: {box: {half_extents: [1, 2, 3]}}, rotation: random, placement: {listed: {positions: [[0, 0, 0]]}}}\n"
+        "- {shape: {box: {half_extents: [1, 2, 3]}}, rotation: random, placement: {listed: {positions: [[9, 0, 0]]}}}\n"
+    )
+    first, second, again = (read(text, seed).scene.bodies.quaternion for seed in (3, 4, 3))
+    assert np.array_equal(first, again) and not np.allclose(first, second) and not np.allclose(first[0], first[1])
+
+
+def test_one_of_many_grains_is_taken_out_at_its_time(read):
+    text = (
+        "grains:\n- {name: g, shape: {sphere: {radius: 0.1}}, placement: {listed: {positions: [[0, 0, 0], [1, 0, 0], [2, 0, 0]]}}}\n"
+        "removals:\n- {bodies: ['g[1]'], at: 0.01}\nsimulation: {dt: 0.002, time: 0.02}\n"
+    )
+    setup = read(text)
+    sim = setup.simulation()
+    sim.run(setup.time, observers=setup.watchers())
+    assert sim.alive.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "table, words",
+    [
+        ("\ufeffx,y,z\n0,0,0\n1,0,0\n\n", None),  # as Excel writes it, with an empty line at the end
+        ("x;y;z\n0;0;0\n", "must have commas between its columns"),
+        ("x,y,z,size1\n0,0,0,3\n", "must have the column size, or size1 and size2"),
+        ("x,y,z\n0,nan,0\n", "positions"),
+    ],
+)
+def test_tables_of_other_programs(read, tmp_path, table, words):
+    (tmp_path / "t.csv").write_text(table, encoding="utf-8")
+    text = "grains:\n- shape: {sphere: {radius: 0.1}}\n  placement:\n    table: {file: t.csv}\n"
+    if words is None:
+        assert len(read(text).scene) == 2
+        return
+    with pytest.raises(ValueError, match=words) as refused:
+        read(text)
+    (fault,) = refused.value.faults
+    assert (fault.line, fault.path) == (4, "grains[0].placement.table.file")
+
+
+def test_a_table_that_is_cut_off_is_refused(read, tmp_path):
+    np.savez(tmp_path / "t.npz", positions=np.zeros((100, 3)))
+    (tmp_path / "t.npz").write_bytes((tmp_path / "t.npz").read_bytes()[:300])
+    with pytest.raises(ValueError, match="cannot be read as one"):
+        read("grains: [{shape: {sphere: {radius: 0.1}}, placement: {table: {file: t.npz}}}]\n")

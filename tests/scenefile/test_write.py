@@ -10,7 +10,7 @@ import gravel as gv
 from gravel import scenes
 from gravel.scenefile.emit import block, flow
 from gravel.scenefile.schema import json_schema
-from gravel.scenefile.write import write_scene, write_setup
+from gravel.scenefile.write import write_builtin, write_scene, write_setup, write_starter
 
 FUNCTIONS = {"segregation": 1, "vehicle": 2, "excavator": 3}  # motors that are functions of time
 
@@ -177,3 +177,30 @@ def test_what_is_emitted_is_read_back_by_another_reader(value):
     read = YAML(typ="safe", pure=True)
     assert read.load("\n".join(block(value))) == value
     assert read.load(flow(value)) == value
+
+
+def test_a_spring_that_rests_at_zero_is_not_one_that_rests_where_it_is(tmp_path):
+    scene = gv.Scene(gravity=(0, 0, 0))
+    door = scene.add_body(gv.Box((0.1, 0.02, 0.2)), (0, 0, 1))
+    scene.add_joint(gv.Revolute(None, door, point=(0, 0, 1.5), axis=(0, 1, 0), start=0.5, spring=gv.SpringLaw(50, rest=0.0)))
+    scene.to_file(tmp_path / "door.yaml", dt=1e-3, time=1.0)
+    angles = []
+    for one in (scene, gv.Scene.from_file(tmp_path / "door.yaml")):
+        sim = gv.Simulation(one, 1e-3, precision="double")
+        sim.run(0.2)
+        angles.append(float(sim.joints.angle[0]))
+    assert angles[0] == pytest.approx(angles[1], abs=1e-9) and angles[0] < 0.45
+
+
+def test_init_overwrites_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "keep-grains-1.csv").write_text("mine")
+    with pytest.raises(FileExistsError, match="keep-grains-1.csv is there already"):
+        write_builtin("silo", "keep.yaml", 100)
+    assert (tmp_path / "keep-grains-1.csv").read_text() == "mine" and [p.name for p in tmp_path.iterdir()] == ["keep-grains-1.csv"]
+
+
+@pytest.mark.parametrize("name", ["a, b.yaml", "x #1.yaml", "x: y.yaml", "{z}.yaml"])
+def test_starters_of_strange_names_can_be_read(tmp_path, name):
+    write_starter(tmp_path / name)
+    assert gv.load_scene_file(tmp_path / name).output["logs"][0]["file"] == name.replace(".yaml", "-energy.csv")

@@ -30,7 +30,8 @@ AFTER_SOUND = [
     ("cell: {x: [1, 0]}\n", 1, "cell.x", "low < high"),
     ("cell: {x: [0, 1]\n  , w: 3}\n", 2, "cell.w", "is no key of a cell"),
     ("cell: {x: [0, 1], deformation: {strain_rate: [0, 0, 1]}}\n", 1, "cell.deformation", "not periodic along z"),
-    ("shapes: {a: {spere: {radius: 1}}}\n", 1, "shapes.a.spere", "is no kind of shape; did you mean 'sphere'?"),
+    ("shapes: {a: {spere: {radius: 1}}}\n", 1, "shapes.a.spere", "is no kind of shape; there are sphere, ellipsoid,"),
+    ("shapes: {a: {spere: {radius: 1}}}\n", 1, "shapes.a.spere", "did you mean 'sphere'?"),
     ("shapes: {a: {sphere: {radius: 1}, box: {}}}\n", 1, "shapes.a", "must be one shape, not sphere and box"),
     ("shapes: {a: {sphere: {}}}\n", 1, "shapes.a.sphere.radius", "is missing: a number in m above 0"),
     ("shapes: {a: {box: {half_extents: [1, 2, -3]}}}\n", 1, "shapes.a.box.half_extents[2]", "must be above 0, not -3"),
@@ -92,7 +93,7 @@ AFTER_SOUND = [
     + (4, "grains[0].placement.listed.sizes", "must be 3 numbers for each box"),
     ("grains:\n- shape: {sphere: {radius: 1}}\n  placement:\n    table: {file: no.csv}\n",)
     + (4, "grains[0].placement.table.file", "does not exist"),
-    ("joints:\n- revolut: {}\n", 2, "joints[0].revolut", "is no kind of joint; did you mean 'revolute'?"),
+    ("joints:\n- revolut: {}\n", 2, "joints[0].revolut", "; did you mean 'revolute'?"),
     ("joints:\n- revolute: {between: [world, bal]}\n", 2, "joints[0].revolute.between[1]", "did you mean 'ball'?"),
     ("joints:\n- revolute: {between: [ball, ball]}\n", 2, "joints[0].revolute", "must join two different bodies"),
     ("joints:\n- revolute: {between: [world, ball], motor: {sped: 3}}\n", 2, "joints[0].revolute.motor.sped", "did you mean 'speed'?"),
@@ -102,7 +103,7 @@ AFTER_SOUND = [
     ("joints:\n- screw: {between: [world, ball], pitch: 0}\n", 2, "joints[0].screw.pitch", "must not be zero"),
     ("joints:\n- gear: {joints: [a, b], ratio: 2}\n- spherical: {name: b, between: [world, ball]}\n",)
     + (2, "joints[0].gear.joints[0]", "must be the name of a joint, not 'a' (there are: 'b')"),
-    ("ignore: {groups: [[0, 99]]}\n", 1, "ignore.groups[0][1]", "must be a whole number of at least 0 and at most"),
+    ("ignore: {groups: [[0, 99]]}\n", 1, "ignore.groups[0][1]", "must be at most 31, not 99"),
     ("walls:\n- {centre: [0, 0, 1], normal: [0, 0, -1], size: [1, 1]}\n", 2, "walls[0]", "must have one of: force or stress or speed"),
     ("robots:\n- {name: r, file: r.urdf}\n", 2, "robots[0].file", "does not exist"),
     ("removals: [{bodies: [ball]}]\n", 1, "removals[0]", "must have one of: below or bodies with at, not bodies"),
@@ -117,6 +118,9 @@ AFTER_SOUND = [
     ("more_bodies:\n- shape: {sphere: {radius: 1}}\n  fixed: true\n  velocity: [1, 0, 0]\n",)
     + (4, "more_bodies[0].velocity", "cannot be given to bodies that are fixed"),
     ("more_bodies:\n- shape: {box: {half_extents: [1, 1, 1]}}\n  inertia: [1, 1, 9]\n", 3, "more_bodies[0].inertia", "triangle inequality"),
+    # keys whose values begin on another line
+    ("more_bodies:\n- shape: {sphere: {radius: 0.1}}\n  position:\n    x: 1\n", 3, "more_bodies[0].position", "must be three numbers in m"),
+    ("more_bodies:\n  shape: {sphere: {radius: 0.1}}\n", 1, "more_bodies", "must be a list"),
     # no YAML
     ("gravity: [0, 0,\n", 1, "", "expected"),
     ("cell:\n\tx: [0, 1]\n", 2, "", "a tab cannot stand here"),
@@ -126,6 +130,42 @@ AFTER_SOUND = [
     ("title: !!python/object:os.system x\n", 1, "title", "must have no tag"),
     ("---\nseed: 3\n", 1, "", "one document"),
     ("? [a, b]\n: 3\n", 1, "", "a key must be a word"),
+]
+TOGETHER = [  # which a schema cannot see
+    ("expect:\n- inside: {low: [0, 0, 0], high: [1, 1, -1]}\n", 2, "expect[0].inside.high", "must be above low [0.0, 0.0, 0.0]"),
+    ("expect:\n- bodies: {least: 5, most: 2}\n", 2, "expect[0].bodies.most", "must be at least 5, as least says, not 2"),
+    ("output: {checkpoint_every: 0.1}\n", 1, "output.checkpoint_every", "goes with checkpoint"),
+    ("output:\n  checkpoint: a.h5\n  logs:\n  - {file: a.h5, measures: [stress]}\n", 4, "output.logs[0].file", "must be a file of its own"),
+    (
+        "output:\n  logs:\n  - file: a.csv\n    measures: [stress]\n    region:\n      box: {low: [1, 1, 1], high: [0, 0, 0]}\n",
+        *(6, "output.logs[0].region.box.high", "must be above low"),
+    ),
+    ("output: {logs: [{file: a.csv, measures: [stress], region: {mesh: {file: no.stl}}}]}\n", 1)
+    + ("output.logs[0].region.mesh.file", "does not exist"),
+    ("removals:\n- {bodies: [ball], at: 1, every: 0.1}\n", 2, "removals[0].every", "goes with below"),
+    (
+        "grains:\n- {name: g, shape: {sphere: {radius: 0.1}}, placement: {listed: {positions: [[1, 0, 0]]}}}\n"
+        "removals:\n- {bodies: ['g[7]'], at: 1}\n",
+        4,
+    )
+    + ("removals[0].bodies", "must be one of 1 bodies, g[0] to g[0], not 'g[7]'"),
+    ("more_bodies:\n- {shape: {sphere: {radius: 0.1}}, fixed: true, motion: {constant: {velocity: [1, 0, 0]}}}\n", 2)
+    + ("more_bodies[0].motion", "cannot be given beside fixed: true"),
+    ("more_bodies:\n- {shape: {sphere: {radius: 0.1}}, fixed: true, mass: 3}\n", 2, "more_bodies[0].mass", "cannot be given beside fixed"),
+    ("materials: {a: {}, b: {}}\npairs:\n- {materials: [a, b], friction: 0.1}\n- {materials: [b, a], friction: 0.2}\n", 4)
+    + ("pairs[1].materials", "are a pair that is there already"),
+    ("materials: {a: {}, b: {}}\npairs:\n- {materials: [a, b]}\n", 3, "pairs[0]", "must have a value such as friction"),
+    ("more_bodies:\n- name: b\n  shape: {sphere: {radius: 0.1}}\nignore:\n  pairs:\n  - [ball, b]\n  - [ball, c]\n", 7)
+    + ("ignore.pairs[1][1]", "must be the name of a body"),
+    ("seed: " + 5000 * "9" + "\n", 1, "seed", "must be a whole number"),
+    ("seed: 99999999999999999999999\n", 1, "seed", "must be at most 1000000000000000"),
+    ("grains:\n- shape: {sphere: {radius: 0.01}}\n  placement:\n    lattice: {low: [0, 0, 0], high: [100, 100, 100], spacing: 0.002}\n", 4)
+    + ("grains[0].placement.lattice.spacing", "must leave at most 100000000 places"),
+    (
+        "grains:\n- shape: {sphere: {radius: 0.01}}\n  placement:\n    random:\n      region: {box: {low: [0, 0, 0], high: [1, 1, 1]}}\n"
+        "      count: 1000000000\n",
+        *(6, "grains[0].placement.random.count", "must fit: 1000000000 bodies have about 4.19e+03 m3"),
+    ),
 ]
 ALONE = [
     ("", 1, "", "it is empty"),
@@ -139,10 +179,17 @@ ALONE = [
     ("simulation: {dt: 0.1, time: 1, threads: 2}\n", 1, "simulation.threads", "is no key of a simulation"),
     ("a: &a [b, *a]\n", 1, "a[1]", "an alias cannot be part of what it repeats"),
 ]
+BOUNDS = [
+    ("bodies:\n- {shape: {sphere: {radius: 1}}}\nsimulation:\n  dt: 0.1\n  time: 1\n  bounds: {low: [1, 1, 1], high: [0, 0, 0]}\n", 6)
+    + ("simulation.bounds.high", "must be above low"),
+    ("bodies:\n- {shape: {sphere: {radius: 1}}}\nsimulation:\n  dt: 0.1\n  time: 1\n  bounds: {low: [1, 1, 1], high: [2, 2, 2]}\n", 6)
+    + ("simulation.bounds", "must hold all bodies at the start, but 1 are outside, one at (0, 0, 0) m"),
+]
 CASES = [(SOUND + text, AT + line, path, words) for text, line, path, words in AFTER_SOUND] + ALONE
+MORE = [(SOUND + text, AT + line, path, words) for text, line, path, words in TOGETHER] + BOUNDS
 
 
-@pytest.mark.parametrize("text, line, path, words", CASES, ids=range(len(CASES)))
+@pytest.mark.parametrize("text, line, path, words", [*CASES, *MORE], ids=range(len(CASES) + len(MORE)))
 def test_wrong_file_is_refused_at_its_line_and_key(text, line, path, words, tmp_path):
     file = tmp_path / "my.yaml"
     file.write_text(text)

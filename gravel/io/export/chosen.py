@@ -45,8 +45,7 @@ def chosen_frames(count, frames, path):
     if frames is None or isinstance(frames, slice):
         numbers = list(range(count))[frames or slice(None)]
         if not numbers:
-            asked = f"the last is before the first, {frames.start}" if isinstance(frames, slice) else "there are none"
-            raise ValueError(f"frames must be some of the {count} of {path}, but {asked}")
+            raise ValueError(f"frames must be from {-count} to {count - 1} for {path}, but from {frames.start} on there are none")
         return numbers
     numbers = [frames] if isinstance(frames, (int, np.integer)) else list(frames)
     for number in numbers:
