@@ -65,7 +65,8 @@ class Solver:
     def describe(self) -> str:
         """One line: name and settings."""
         settings = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return f"{type(self).__name__}({', '.join(f'{name}={value:g}' for name, value in settings if value is not None)})"
+        words = ", ".join(f"{name}={value if isinstance(value, int) else f'{value:.12g}'}" for name, value in settings if value is not None)
+        return f"{type(self).__name__}({words})"
 
 
 @dataclass(frozen=True)

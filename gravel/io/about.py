@@ -49,6 +49,7 @@ def about_run(simulation, bodies, before=None):
         "solver": simulation.solver.describe(),
         "tolerance": simulation.tolerance,
         **{name: getattr(simulation, name) for name in ("friction", "precision", "device", "threads")},
+        "joints": simulation.joint_mode,
         "processes": simulation.team.size,
         "processor": processor(),
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),

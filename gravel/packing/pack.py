@@ -132,7 +132,8 @@ def pack(
         count = checks.count("count", count, minimum=1)
         needed = float(np.dot(number_shares(parts), [part.mean_volume() for part in parts])) * count
         if needed > 2 * region.volume:  # known before sizes are drawn, of which there may be more than memory holds
-            raise ValueError(f"count must fit: {count} bodies have about {needed:.3g} m3, and the region {region.volume:.3g} m3")
+            room = f"a region of {region.volume:.3g} m3"
+            raise ValueError(f"count must fit: {count} bodies of about {needed:.3g} m3 cannot be packed into {room}")
         factors = [part.draw(rng, n) for part, n in zip(parts, numbers_of(parts, count))]
     kinds = [Kind(part.shape, own) for part, own in zip(parts, factors)]
     return _packing(kinds, space, gap, rng, periodic)

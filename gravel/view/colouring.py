@@ -32,7 +32,7 @@ def colouring(data, name, contacts=None):
         names = tuple(data["material_names"]) if name == "material" else ()
         return Colouring(data[name].astype("f4"), "material" if name == "material" else "process", True, names)
     if name == "body":
-        return Colouring((data["id"] - data["id"].min(initial=0)).astype("f4"), "body", True)
+        return Colouring(data["id"].astype("f4"), "body", True)
     if name == "speed":
         return Colouring(np.linalg.norm(data["velocity"], axis=1).astype("f4"), "speed, m/s", False)
     if name == "radius":

@@ -162,10 +162,11 @@ def _gone(result):
     gone = np.setdiff1d(first.ids[first.movable], last.ids)
     if len(gone):
         yield f"{len(gone)} of the {first.movable.sum()} bodies of the first frame were removed before the last one: {_some(gone)}."
-    start = first.positions[np.isfinite(first.positions).all(axis=1)]
+    there = np.isfinite(first.positions).all(axis=1)
+    start, radii = first.positions[there], first.radii[there, None]
     if not len(start) or last.cell is not None:
         return
-    low, high = (start - first.radii[:, None]).min(axis=0), (start + first.radii[:, None]).max(axis=0)
+    low, high = (start - radii).min(axis=0), (start + radii).max(axis=0)
     reach = FAR * np.linalg.norm(high - low)
     lost = last.ids[last.movable & ((last.positions < low - reach) | (last.positions > high + reach)).any(axis=1)]
     if len(lost):
@@ -201,6 +202,7 @@ def command(result):
     until = now.get("until") or float(result.reports["time"][-1])
     words += ["--time", f"{until:.12g}", "--dt", f"{about['dt']:.12g}", *_solver_words(about["solver"]), *_frame_words(result, until)]
     words += [word for name in ("friction", "precision", "device", "threads") for word in (f"--{name}", str(about[name]))]
+    words += ["--joints", about["joints"]] if about.get("joints") == "iterative" else []
     words += ["--ranks", str(about["processes"])] if about["processes"] > 1 else []
     if GROUP in result.file["gravel"]:
         words.append("--contacts")

@@ -16,6 +16,7 @@ from gravel.view.merged import groups_of, merge
 from gravel.view.stage import as_bytes
 
 MOST = 24  # planes that are drawn
+FLOORS = 4  # images of floors that are kept from frame to frame
 FLOOR_REACH, WALL_REACH = 1.6, 0.06  # how far they go beside what is looked at, of its diagonal; a floor also past a wider picture
 FLOOR, WALL = np.array([0.885, 0.875, 0.85]), np.array([0.94, 0.94, 0.935])
 TEXELS, SHADOW_CELLS, SHADOW_POINTS = 1024, 256, 120_000
@@ -47,6 +48,12 @@ def add_planes(stage, plan, data, look):
             stage.add_panel(panel.corners, shares, image)
         if panel.bounded:
             stage.add_lines(panel.corners, np.stack([np.arange(k), np.roll(np.arange(k), -1)], axis=1), line)
+
+
+def forget():
+    """Give back the memory of what was kept from frame to frame."""
+    for kept in (_wall, _unshaded, _fade):
+        kept.cache_clear()
 
 
 def cell_corners(cell, low, high):
@@ -122,7 +129,7 @@ def _wall(*looks):
     return as_bytes(_unshaded(*looks))
 
 
-@lru_cache(maxsize=MOST)  # of the frames of a video all but the shadows are alike
+@lru_cache(maxsize=FLOORS)  # of the frames of a video all but the shadows are alike
 def _unshaded(ends, diagonal, reach, level, backdrop):
     """(TEXELS, TEXELS, 3) a panel's colours and grid."""
     backdrop, rows = np.array(backdrop), _texels(ends)
@@ -134,7 +141,7 @@ def _unshaded(ends, diagonal, reach, level, backdrop):
     return image.astype("f4")
 
 
-@lru_cache(maxsize=MOST)
+@lru_cache(maxsize=FLOORS)
 def _fade(ends, reach):
     """(TEXELS, TEXELS, 1) how much of the background shows through where a floor ends."""
     x, y = _texels(ends)

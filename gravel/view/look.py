@@ -16,6 +16,7 @@ from gravel.view.colouring import COLOURS, PALETTE, colouring
 
 CHOICES = ("auto", *COLOURS)
 MAP = "RdYlBu_r"  # told apart by the colour-blind, and light enough for shadows to be seen
+PALEST = {"YlOrRd": 0.12}  # where a map begins: below it nothing is seen on paper
 LARGEST = 16384  # pixels a side
 CROWD, FAR = 0.95, 3.0  # share of bodies that the scale covers where others exceed it by far
 GRAINS, MAINLY, FEW_MOVE = 20, 0.95, 0.01  # fewer moving bodies are a machine; shares of bodies that are nearly all, and next to none
@@ -98,8 +99,9 @@ def colour_of(name, colour):
 
 def rgb(values, limits, name=MAP):
     """(n, 3) colours of values on a scale."""
-    scaled = (np.asarray(values, float) - limits[0]) / (limits[1] - limits[0])
-    return need("matplotlib").colormaps[name](np.clip(scaled, 0, 1))[:, :3]
+    scaled = np.clip((np.asarray(values, float) - limits[0]) / (limits[1] - limits[0]), 0, 1)
+    pale = PALEST.get(name, 0.0)
+    return need("matplotlib").colormaps[name](pale + (1 - pale) * scaled)[:, :3]
 
 
 class Tones(NamedTuple):

@@ -28,6 +28,8 @@ MOST_JOINTS = 60  # where there are more, they would hide the bodies
 def force_limits(samples, look):
     """(limits of the scale of forces, whether some exceed it), N."""
     sizes = np.concatenate([force_sizes(shown) for shown in samples])
+    if look.limits is not None and look.limits[0] < 0:
+        raise ValueError(f"limits of forces must be at least 0 N, not {look.limits[0]:g}")
     limits = look.limits or scale_of(sizes[sizes > 0], from_zero=True)
     return limits, bool(sizes.max(initial=0) > limits[1])
 
@@ -48,7 +50,7 @@ def add_forces(stage, plan, shown, limits, clip=None):
     starts, ends = (contact_ends(data, ids[drawn], table.point[drawn], grain) for ids in (table.body_a, table.body_b))
     strength = np.clip(sizes[drawn] / limits[1], 0, 1)
     thickest = THICK * float(np.median(data["radius"][data["movable"] > 0]))
-    colours = rgb(0.12 + 0.88 * strength, (0, 1), FORCE_MAP)
+    colours = rgb(sizes[drawn], limits, FORCE_MAP)
     add_rods(stage, starts, ends, thickest * np.maximum(strength, 0.05), colours, lambda points: before_all(points, plan))
 
 

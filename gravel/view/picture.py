@@ -13,7 +13,7 @@ from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.view import need
 from gravel.view.bodies import add_bodies, in_front
 from gravel.view.caption import Bar, written_on
-from gravel.view.floor import add_planes
+from gravel.view.floor import add_planes, forget
 from gravel.view.look import Look
 from gravel.view.overlays import FORCE_MAP, PALE, add_forces, add_joints, force_limits
 from gravel.view.plan import plan_of
@@ -67,6 +67,7 @@ class Image:
 
     def save(self, path):
         """Write it as a PNG file; returns the path."""
+        check_ending("path", path, (".png", ".PNG"))
         path = check_writable(path)
         written = self._repr_png_()
         pathlib.Path(path).write_bytes(written)
@@ -112,12 +113,15 @@ class Painter:
         if not look.caption:
             return drawn
         bodies = np.count_nonzero((one.data["movable"] > 0) & in_front(one.data["position"], look.clip))
-        title = f"t = {one.data['time']:.3f} s, {bodies} bod{'y' if bodies == 1 else 'ies'}"
+        time = one.data["time"]
+        title = f"t = {time:.3f} s" if time == 0 or time >= 0.01 else f"t = {time:.4g} s"
+        title += f", {bodies} bod{'y' if bodies == 1 else 'ies'}"
         legend = () if look.forces else plan.tones.legend
         return written_on(drawn, title, plan.camera.pixels_per_metre(look.size[1]), look.ink, self.bar, legend)
 
     def close(self):
         self.stage.close()
+        forget()
 
     def __enter__(self):
         return self

@@ -22,6 +22,8 @@ class Shown(NamedTuple):
 
 def shown(source, frame=-1, with_contacts=False):
     """The frame of a source; ``frame`` counts the frames of a result file."""
+    if not isinstance(frame, (int, np.integer)) or isinstance(frame, bool):
+        raise TypeError(f"frame must be a whole number, not {frame!r:.80}")
     if isinstance(source, Frame):
         source, frame = source.result.path, source.index
     if isinstance(source, Result):
@@ -30,6 +32,8 @@ def shown(source, frame=-1, with_contacts=False):
         return Shown(read_frame(source, frame), contacts_of(source, frame) if with_contacts else None)
     if not hasattr(source, "mechanism"):
         raise TypeError(f"source must be the path of a result, a Frame, a Simulation or a Scene, not {source!r:.80}")
+    if frame != -1:
+        raise ValueError(f"frame goes with a result file, but {source!r:.80} is a moment of its own")
     data = frame_of(source)
     if not with_contacts:
         return Shown(data, None)

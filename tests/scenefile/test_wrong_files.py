@@ -164,7 +164,7 @@ TOGETHER = [  # which a schema cannot see
     (
         "grains:\n- shape: {sphere: {radius: 0.01}}\n  placement:\n    random:\n      region: {box: {low: [0, 0, 0], high: [1, 1, 1]}}\n"
         "      count: 1000000000\n",
-        *(6, "grains[0].placement.random.count", "must fit: 1000000000 bodies have about 4.19e+03 m3"),
+        *(6, "grains[0].placement.random.count", "must fit: 1000000000 bodies of about 4.19e+03 m3"),
     ),
 ]
 ALONE = [

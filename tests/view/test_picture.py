@@ -12,6 +12,7 @@ from PIL import Image as PillowImage
 
 import gravel as gv
 from gravel.io.present import frame_of
+from gravel.view import overlays
 from gravel.view.camera import Camera, aim, parse
 from gravel.view.caption import Bar, scale_bar, ticks
 from gravel.view.colouring import PALETTE
@@ -216,6 +217,18 @@ def test_forces_are_rods_as_thick_as_they_are_strong():
     assert right == pytest.approx(2 * 0.3 * 0.2 * per_metre, abs=2) and left == pytest.approx(right / 3, abs=2)
 
 
+def test_the_colour_of_a_rod_is_that_of_its_force_on_the_bar(monkeypatch):
+    given = []
+    monkeypatch.setattr(overlays, "add_rods", lambda stage, starts, ends, radii, colours, moved: given.append(colours))
+    shown = pressed(60.0, 90.0)
+    with Painter([shown], Look(size=SIZE, camera=CAMERA, forces=True, limits=(50, 100))) as painter:
+        column = painter.pixels(shown)[int(0.28 * 300) : int(0.72 * 300), int(0.911 * 400)] / 255  # the bar, from 100 N down to 50 N
+    for force, colour in zip((90.0, 60.0), given[0]):
+        assert np.allclose(column[round((100 - force) / 50 * (len(column) - 1))], colour, atol=0.03)
+    with pytest.raises(ValueError, match="limits of forces must be at least 0 N, not -1"):
+        Painter([shown], Look(forces=True, limits=(-1, 5)))
+
+
 def test_forces_and_contact_counts_need_contacts():
     for options in ({"forces": True}, {"colour": "contacts"}):
         with pytest.raises(ValueError, match="need contacts, which a scene does not have"):
@@ -304,6 +317,12 @@ def test_cameras_as_text():
 def test_bad_options_are_refused_in_a_sentence(options, words):
     with pytest.raises(ValueError, match=words):
         gv.picture(balls((0, 0, 0)), **options)
+
+
+@pytest.mark.parametrize("frame, words", [(1.5, "must be a whole number"), (None, "must be a whole number"), (3, "a moment of its own")])
+def test_frames_are_numbers_and_those_of_results(frame, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        gv.picture(balls((0, 0, 0)), frame=frame)
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path):

@@ -431,3 +431,26 @@ def test_the_default_name_is_beside_the_result(call, bed):
     for kind, ending in ((None, "plot"), ("contacts", "contacts")):
         done = call("plot", bed[0], *([kind] if kind else []))
         assert done.output.strip() == f"wrote {pathlib.Path(bed[0]).with_name(f'bed-{ending}.png')}"
+
+
+@pytest.mark.parametrize(
+    "text, words", [("time,a,b\n# s,m,m\n0,1,1\n2,2\n", "row 2 has 2 numbers for 3 columns"), ("time\n# s\n1\n", "no column")]
+)
+def test_logs_with_short_rows_are_refused(tmp_path, text, words):
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        gv.plot(tmp_path / "log.csv")
+
+
+def test_a_run_that_begins_without_bodies_is_plotted_from_the_first_that_come(tmp_path):
+    scene = gv.Scene()
+    scene.add_body(gv.Plane(), fixed=True)
+    sim = gv.Simulation(scene, 1e-2)
+    come = lambda s: s.add_bodies(gv.Sphere(0.1), [(0.3 * k, 0, 0.5) for k in range(5)]) if s.steps == 2 else None  # noqa: E731
+    sim.run(0.1, tmp_path / "late.vtkhdf", 0.01, observers=[come], contacts=True)
+    for kind, options in (("fraction", {}), ("stress", {}), ("flow", {"outlet": 0.2, "width": 0.5})):
+        gv.plot(tmp_path / "late.vtkhdf", kind, output=tmp_path / f"{kind}.png", **options)
+    with gv.open_result(tmp_path / "late.vtkhdf") as result, pytest.raises(TypeError, match="the plot energy is drawn over a run"):
+        gv.plot(result[-1], "energy")
+    with pytest.raises(TypeError, match="source of a plot must be the path of a result"):
+        gv.plot(scene, "sizes")

@@ -268,6 +268,14 @@ def test_a_run_leaves_a_report_whose_command_makes_it_again(call, tmp_path):
         assert len(result) == len(before) and all(np.array_equal(frame.positions, old) for frame, old in zip(result, before))
 
 
+def test_the_command_names_all_digits_and_how_joints_are_solved(call, tmp_path):
+    asked = ["--iterations", "2000000", "--tolerance", "0.00123456789", "--joints", "iterative"]
+    call("run", "pendulum", "--time", 0.01, *asked, "--quiet", "--no-picture", "-o", "p.vtkhdf")
+    with gv.open_result("p.vtkhdf") as result:
+        words = shlex.split(findings.command(result))
+    assert all(words[words.index(option) + 1] == value for option, value in zip(asked[::2], asked[1::2]))
+
+
 def test_checks_of_the_physics_are_in_the_page(made):
     assert made[2].tables["checks"] == [["mass < 3", "passed: 2 kg"], ["rest", "FAILED: 1 m/s"]]
 

@@ -1,5 +1,6 @@
 """The viewer in a real browser: what is drawn where, playing, picking, colours, cutting, forces, live runs, and who may look."""
 
+import asyncio
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -250,6 +252,38 @@ def test_playing_ends_at_the_last_frame_and_steps_go_one_by_one(shown):
     page.wait_for_function("gravel.state.number === 4")
 
 
+def test_playing_again_begins_with_the_first_frame(shown):
+    page, _ = shown
+    page.evaluate("gravel.go(10)")
+    page.wait_for_function("gravel.state.number === 10")
+    page.evaluate("(document.getElementById('speed').value = '0.05', gravel.play(true))")
+    page.wait_for_function("document.getElementById('clock').innerText.includes('frame 1 of 11')", timeout=2000)
+
+
+@pytest.fixture(scope="module")
+def thrown(tmp_path_factory):
+    """Many balls that fly 20 m along x from frame to frame."""
+    path, scene = tmp_path_factory.mktemp("thrown") / "thrown.vtkhdf", gv.Scene(gravity=(0, 0, 0))
+    places = 0.3 * np.stack(np.unravel_index(np.arange(5832), (18, 18, 18)), axis=1)
+    scene.add_bodies(gv.Sphere(0.1), places, velocities=np.tile((2000.0, 0, 0), (5832, 1)))
+    gv.Simulation(scene, dt=1e-2).run(2e-2, path, 1e-2)
+    return path
+
+
+def test_bodies_that_went_far_are_found_and_drawn_from_near(page, thrown):
+    with gv.view(thrown, browser=False) as view:
+        look(page, view.url)
+        page.evaluate("gravel.go(2)")
+        settle(page)
+        page.evaluate("gravel.fit('front')")
+        settle(page)
+        x, y = page.evaluate("gravel.screen(0)")
+        assert 0 < x < 900 and 0 < y < 600
+        page.evaluate('gravel.placeCamera("42.5,-0.5,2.5,42.5,5,2.5")')
+        settle(page)
+        assert page.evaluate("gravel.counts().near") > 100
+
+
 def test_a_click_tells_who_it_is_and_who_it_touches(shown, stack):
     page, _ = shown
     _, (floor, *balls), weight = stack
@@ -486,6 +520,35 @@ def test_after_a_run_the_page_has_its_last_state_and_contacts(stack):
         assert view.source.now.step == simulation.steps == 50
         assert view.source.now.contacts[0] is not None
     assert simulation._pages == []
+
+
+def test_a_page_that_was_not_listening_hears_that_the_result_is_shown(stack, tmp_path):
+    import aiohttp
+
+    simulation = falling()
+    view = simulation.view(browser=False)
+    view.source.finish(simulation)
+    view.server.show(Recorded(stack[0]))
+
+    async def hear():
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{view.url}live?source=0") as socket:
+            return await socket.receive_json(timeout=5)
+
+    with ThreadPoolExecutor(1) as apart:  # the driver of the browser has the loop of this thread
+        assert apart.submit(lambda: asyncio.run(hear())).result() == {"reload": True}
+    assert json.loads(answer(f"{view.url}about")[1])["source"] == 1
+    view.close()
+
+
+def test_a_simulation_is_saved_as_it_is_now(tmp_path):
+    simulation = falling()
+    simulation.velocities[1] = (1.0, 0, 0)
+    with simulation.view(browser=False) as view:
+        for _ in range(50):
+            simulation.step()
+        view.save(tmp_path / "now.html")
+        assert view.source.now.step == 50
+        assert view.source.frame(0)["position"][0, 0] == np.float32(simulation.positions[1, 0]) > 0.01
 
 
 def test_a_paused_run_goes_on_when_its_page_was_closed(page, monkeypatch):

@@ -45,7 +45,8 @@ def chosen_frames(count, frames, path):
     if frames is None or isinstance(frames, slice):
         numbers = list(range(count))[frames or slice(None)]
         if not numbers:
-            raise ValueError(f"frames must be from {-count} to {count - 1} for {path}, but from {frames.start} on there are none")
+            why = "the last is before the first" if (frames.start or 0) < count else "there is no such frame"
+            raise ValueError(f"frames must be some of the {count} of {path}, but the first is {frames.start}, and {why}")
         return numbers
     numbers = [frames] if isinstance(frames, (int, np.integer)) else list(frames)
     for number in numbers:

@@ -57,8 +57,10 @@ def _given(source, kind, of, options):
         yield source
     elif of == "problem":
         yield _simulation(source)
-    elif of == "moment" and isinstance(source, Frame) or hasattr(source, "next_problem"):
+    elif isinstance(source, Frame) or hasattr(source, "next_problem"):
         yield _moment(source, kind, of, options)
+    elif not isinstance(source, (str, os.PathLike, Result)):
+        raise TypeError(f"source of a plot must be the path of a result, a Result, a Frame or a Simulation, not {source!r:.80}")
     else:
         with contextlib.nullcontext(source) if isinstance(source, Result) else open_result(source) as result:
             yield result if of == "run" else _frame(result, options.pop("frame", -1))

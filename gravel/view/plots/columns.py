@@ -28,6 +28,10 @@ def read_log(path):
             units = ["# " + units[0], *units[1:]]
         elif units is None or names[0] != "time" or len(units) != len(names):
             raise ValueError("its first lines must name columns, time first, and their units")
+        if len(names) < 2:
+            raise ValueError("it has no column beside time")
+        if uneven := [number for number, row in enumerate(rows, 1) if len(row) != len(names)]:
+            raise ValueError(f"its row {uneven[0]} has {len(rows[uneven[0] - 1])} numbers for {len(names)} columns")
         values = np.array(rows, float).reshape(-1, len(names))
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no log {path}") from None

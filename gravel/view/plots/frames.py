@@ -56,12 +56,13 @@ def measure_panels(result, name):
     """Panels of a measure of every frame, by its name in MEASURES. Measures of contacts leave out frames where none carries force."""
     measure, columns, rows = MEASURES[name], [], []
     for frame in frames_of(result):
-        if name in OF_CONTACTS and not carrying(frame.contacts).any():
+        if not frame.movable.any() or (name in OF_CONTACTS and not carrying(frame.contacts).any()):
             continue
         columns, numbers = flattened(LABELS.get(name, name.replace("-", "_")), measure(frame))
         rows.append([frame.time, *numbers])
     if not rows:
-        raise ValueError(f"{result.path} holds no frames with contacts that carry force, of which there could be {name}")
+        what = "contacts that carry force" if name in OF_CONTACTS else "bodies that can move"
+        raise ValueError(f"{result.path} holds no frames with {what}, of which there could be {name}")
     return column_panels(["time", *columns], ["s", *[unit_of(measure)] * len(columns)], np.array(rows))
 
 
@@ -76,7 +77,8 @@ def flow_panels(result, outlet=None, width=None, **law):
         raise ValueError(f"{', '.join(law)} is of Beverloo's law, which needs width as well, the width of the opening in m")
     passed = measures.MassFlow((0, 0, checks.number("outlet", outlet)), (0, 0, -1))
     unseen = _pass(passed, frames_of(result, 2))
-    rate = None if width is None else law_rate(result[0], width, **law)
+    full = next((frame for frame in result if frame.movable.any()), result[0])  # a pour begins without grains
+    rate = None if width is None else law_rate(full, width, **law)
     times, masses = np.array(passed.times), np.array(passed.masses)
     return (
         lambda axes: _mass(axes, times, masses, rate, unseen),

@@ -38,6 +38,9 @@ def save_page(source, output, frames=None, progress=False):
         page = _Messages(file)
         for number, place in enumerate(tqdm(numbers, disable=not progress, unit="frame", dynamic_ncols=True)):
             _add_frame(page, source, number, place, about["contacts"])
+            if file.tell() > LARGEST:
+                done = f"{number + 1} of {len(numbers)} frames have {file.tell() / 1e6:.0f} MB already"
+                raise ValueError(f"a page may have {LARGEST / 1e6:.0f} MB, as much as browsers open, but {done}: take fewer frames")
         page.add("about", json.dumps(_facts(about, numbers)).encode())
         page.close()
     return output
@@ -99,7 +102,7 @@ def _facts(about, numbers):
 
 def _check_size(source, numbers, output):
     """Refuse a page that no browser would open, or that the disk has no room for."""
-    data = source.frame(numbers[0])
+    data = max((source.frame(place) for place in (numbers[0], numbers[-1])), key=lambda one: len(one["id"]))
     each = 16 * len(data["id"]) + 16 * int((data["shape"] != SPHERE).sum())
     needed = 1.3 * each * len(numbers) + 2e6
     if needed > LARGEST:

@@ -147,8 +147,8 @@ class Server:
         return self._counted(response)
 
     async def _about(self, request):
-        facts = await self._off_loop(self.source.about)
-        facts["source"] = len(self._sources) - 1
+        number = len(self._sources) - 1
+        facts = {**await self._off_loop(self._sources[number].about), "source": number}
         return self._counted(self.web.Response(text=json.dumps(facts), content_type="application/json"))
 
     async def _frame(self, request):
@@ -205,6 +205,8 @@ class Server:
         await page.prepare(request)
         self._sockets.add(page)
         try:
+            if self._asked(request) is not self.source:  # it was told of the source before
+                await page.send_str(json.dumps({"reload": True}))
             async for message in page:
                 source, word = self.source, message.data
                 if source.live and word in ("pause", "play", "single"):

@@ -38,6 +38,8 @@ class View:
         a slice; None: all. Of a simulation, its present state."""
         from gravel.view.viewer.saved import save_page
 
+        if isinstance(self.source, Live):
+            self.source.renew()
         return save_page(self.source, path, frames, progress)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import os
 import pathlib
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -70,12 +71,11 @@ class Recorded:
             self._surfaces[geometry] = data["geometries"][geometry], int(data["shape"][data["geometry"] == geometry][0])
 
     def contacts(self, number):
+        if not self._has_contacts():
+            return None
         dt = self.frame(number)["frame_dt"]
         with self._alone:
-            try:
-                return self.result.contacts(number), dt
-            except ValueError:
-                return None
+            return self.result.contacts(number), dt
 
     def surface(self, number):
         return self._surfaces[int(number)]
@@ -104,6 +104,7 @@ class Live:
         self.wanted = True  # whether a page waits for a new frame
         self.paused = self.finished = False
         self.steps_asked = 0
+        self._simulation = weakref.ref(simulation)
         self._go = threading.Condition()
         self._last = 0.0
         self.wants_contacts = True  # whether a page has asked for contacts: listing them costs a little
@@ -119,6 +120,11 @@ class Live:
             "colours": list(COLOURS),
             "contacts": True,
         }
+
+    def renew(self):
+        """The present state of the simulation becomes the frame, whether a page waits for it or not."""
+        if (simulation := self._simulation()) is not None:
+            self.take(simulation)
 
     def take(self, simulation):
         """The present state becomes the frame."""

@@ -62,13 +62,13 @@ def frame_message(data, known, number, **facts):
     arrays |= joint_lines(data)
     if key != known:
         arrays |= layout_arrays(data, solid)
-        facts["bounds"] = bounds_of(data)
-    return packed(arrays, number=number, time=data["time"], layout=key, cell=cell_facts(data), **facts)
+    facts |= {"bounds": bounds_of(data), "cell": cell_facts(data)}
+    return packed(arrays, number=number, time=data["time"], layout=key, **facts)
 
 
 def layout_message(data):
     """The layout of a frame alone."""
-    return packed(layout_arrays(data, data["shape"] != SPHERE), layout=key_of(data), bounds=bounds_of(data))
+    return packed(layout_arrays(data, data["shape"] != SPHERE), layout=key_of(data))
 
 
 def layout_arrays(data, solid):

@@ -82,7 +82,7 @@ export class Frames {
   }
 
   layoutOf(frame) {
-    const layout = { bounds: frame.bounds, key: frame.layout, values: new Map() };
+    const layout = { key: frame.layout, values: new Map() };
     for (const name of ["id", "kind", "radius", "movable", "solid", "size", "geometry", "translucent"]) layout[name] = frame[name].slice();
     return layout;
   }

@@ -116,6 +116,7 @@ export class Balls {
 
   setFrame(frame) {
     this.position = frame.position;
+    this.box = null; // of all of them, found when it is needed
     renew(this.points.geometry, "position", frame.position, 3);
     this.choose();
   }
@@ -170,9 +171,8 @@ export class Balls {
   }
 
   emptyWithin(camera, reach) {
-    const [low, high] = this.bodies.bounds.map((corner) => new THREE.Vector3(...corner));
-    const box = new THREE.Box3(low, high).expandByScalar(2 * this.largest);
-    return box.distanceToPoint(camera.position) > reach && this.drawn.length > FEW * 10;
+    if (!this.box) this.box = new THREE.Box3().setFromArray(this.position);
+    return this.box.distanceToPoint(camera.position) > reach && this.drawn.length > FEW * 10;
   }
 
   fillSquares() {

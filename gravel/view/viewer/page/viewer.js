@@ -33,6 +33,7 @@ async function start() {
   fillColours();
   $("forces").disabled = !about.contacts;
   $("forces").parentElement.title = about.contacts ? "" : "this result holds no contacts: run with --contacts";
+  $("axes").querySelector("[value=bodies]").disabled = Boolean(about.saved); // it has no turns of balls
   $("slider").max = about.times.length - 1;
   $("speedLabel").hidden = $("first").hidden = $("back").hidden = $("slider").disabled = about.live;
   listen();
@@ -95,7 +96,7 @@ async function show(number, fresh = false) {
   drawFrames();
   if ($("forces").checked) loadContacts();
   tellTime();
-  if (state.selected >= 0) tellPicked();
+  if (state.selected >= 0) tellPicked().catch((error) => say(error.message, 4000));
   stir();
 }
 
@@ -103,9 +104,10 @@ function setLayout(next, groups) {
   balls.setLayout(next.bodies);
   solids.setLayout(next.bodies, groups);
   $("facts").textContent = `${next.bodies.movable.reduce((a, b) => a + b, 0).toLocaleString("en")} bodies`;
-  const size = new THREE.Box3(...next.bodies.bounds.map((corner) => new THREE.Vector3(...corner)));
-  if (frame) bounds.union(size); // the view stays where it is
+  if (frame) bounds.union(boxOf(next)); // the view stays where it is
 }
+
+const boxOf = (one) => new THREE.Box3(...one.bounds.map((corner) => new THREE.Vector3(...corner)));
 
 function setValues(values) {
   state.words = values.words;
@@ -178,19 +180,25 @@ function drawJoints() {
   jointLines.set(...jointArrays(frame, length));
 }
 
-// axes of all bodies, or of the one that was picked
+// axes of the world or of all bodies; those of the one that was picked are drawn with what is told of it
 async function drawFrames() {
   const shown = frame, all = $("axes").value === "bodies";
   axes.visible = $("axes").value === "world";
   axes.scale.setScalar(0.3 * bounds.getSize(new THREE.Vector3()).length());
-  if (!all && state.selected < 0) return void ((frameLines.mesh.visible = false), stir());
+  stir();
+  if (!all && state.selected < 0) frameLines.mesh.visible = false;
+  if (!all) return;
   try {
     const { turn } = await askMessage(`turns/${shown.number}`);
-    if (shown === frame && turn.length === 4 * frame.bodies.id.length) drawTurns(turn, all ? framed() : [frame.bodies.id.indexOf(state.selected)]);
+    if (shown === frame && turn.length === 4 * frame.bodies.id.length) drawTurns(framed(), (row) => turn.subarray(4 * row, 4 * row + 4));
   } catch (error) {
     frameLines.mesh.visible = false;
     say(error.message, 3000);
   }
+}
+
+function drawPicked(row, turn) {
+  if ($("axes").value !== "bodies") turn ? drawTurns([row], () => turn) : (frameLines.mesh.visible = false);
 }
 
 // rows of the bodies whose axes are drawn: those that move, the largest if there are too many
@@ -201,11 +209,12 @@ function framed() {
   return rows.length > MOST_FRAMES ? rows.sort((a, b) => radius[b] - radius[a]).slice(0, MOST_FRAMES) : rows;
 }
 
-function drawTurns(turn, rows) {
-  const known = rows.filter((row) => row >= 0), pick = (values, size) => Float32Array.from(known.flatMap((row) => [...values.subarray(size * row, size * row + size)]));
-  const lengths = Float32Array.from(known, (row) => 1.6 * frame.bodies.radius[row]);
+// ``turnOf``: from a row to its quaternion
+function drawTurns(rows, turnOf) {
+  const places = Float32Array.from(rows.flatMap((row) => [...frame.position.subarray(3 * row, 3 * row + 3)]));
+  const turns = Float32Array.from(rows.flatMap((row) => [...turnOf(row)])), lengths = Float32Array.from(rows, (row) => 1.6 * frame.bodies.radius[row]);
   frameLines.thickness.value = 0.12 * typicalRadius();
-  frameLines.set(...frameArrays(pick(frame.position, 3), pick(turn, 4), lengths));
+  frameLines.set(...frameArrays(places, turns, lengths));
   stir();
 }
 
@@ -218,7 +227,7 @@ function drawCell() {
 
 // --- the camera
 function fit(view) {
-  bounds.set(...frame.bodies.bounds.map((corner) => new THREE.Vector3(...corner)));
+  bounds.copy(boxOf(frame));
   const middle = bounds.getCenter(new THREE.Vector3()), toward = new THREE.Vector3(...VIEWS[view]).normalize();
   const right = new THREE.Vector3(0, 0, 1).cross(toward);
   if (right.lengthSq() < 1e-9) right.set(1, 0, 0);
@@ -303,8 +312,8 @@ function render({ ratio, exact, share }) {
 }
 
 function prepare(width, height, share) {
-  const away = camera.position.distanceTo(controls.target), size = bounds.isEmpty() ? 1 : bounds.getSize(new THREE.Vector3()).length();
-  const far = camera.position.distanceTo(bounds.getCenter(new THREE.Vector3())) + 4 * size;
+  const box = boxOf(frame).union(bounds), away = camera.position.distanceTo(controls.target), size = box.getSize(new THREE.Vector3()).length() || 1;
+  const far = camera.position.distanceTo(box.getCenter(new THREE.Vector3())) + 4 * size;
   Object.assign(camera, { aspect: width / height, far, near: Math.max(1e-3 * Math.min(away, size), far * 2e-5) });
   camera.updateProjectionMatrix();
   camera.updateMatrixWorld();
@@ -352,9 +361,11 @@ async function select(row) {
 async function tellPicked() {
   const row = frame.bodies.id.indexOf(state.selected);
   shared.selected.value = row;
-  if (row < 0) return void ($("pickedText").textContent = `body ${state.selected} is not in this frame`);
-  if (about.saved) return tellRows(savedFacts(row));
-  const facts = await (await ask(`body/${frame.number}/${state.selected}`)).json(), size = Math.hypot(...facts.velocity);
+  if (row < 0) return void (($("pickedText").textContent = `body ${state.selected} is not in this frame`), drawPicked(row, null));
+  if (about.saved) return void (tellRows(savedFacts(row)), drawPicked(row, savedTurn(row)));
+  const shown = frame, facts = await (await ask(`body/${frame.number}/${state.selected}`)).json(), size = Math.hypot(...facts.velocity);
+  if (shown !== frame || facts.id !== state.selected) return; // another is told of by now
+  drawPicked(row, facts.quaternion);
   tellRows([
     ["body", `${facts.id}, ${facts.shape}, ${facts.material}${facts.movable ? "" : ", fixed or driven"}`],
     ["position", vector(facts.position, "m")],
@@ -377,8 +388,14 @@ function savedFacts(row) {
     ["body", `${id[row]}, ${about.shapes[kind[row]]}${movable[row] ? "" : ", fixed or driven"}`],
     ["position", vector(frame.position.subarray(3 * row, 3 * row + 3), "m")],
     ["radius", `${short(radius[row])} m`],
-    [state.words, state.numbered ? state.names[balls.value[row]] : short(balls.value[row])],
+    [state.words, state.numbered ? state.names[balls.value[row]] || String(balls.value[row]) : short(balls.value[row])],
   ];
+}
+
+// the quaternion of a body in a page that was saved, which has none of balls
+function savedTurn(row) {
+  const place = frame.bodies.solid.indexOf(row);
+  return place < 0 ? null : frame.turn.subarray(4 * place, 4 * place + 4);
 }
 
 function tellRows(rows) {
@@ -396,7 +413,7 @@ function advance(seconds) {
   while (number < times.length - 1 && times[number + 1] <= state.clock) number += 1;
   if (number !== state.number && !advance.waiting) {
     advance.waiting = true;
-    show(number).catch((error) => say(error.message)).finally(() => (advance.waiting = false));
+    show(number).catch((error) => (play(false), say(error.message))).finally(() => (advance.waiting = false));
     for (let k = 1; k <= AHEAD && number + k < times.length; k++)
       frames.frame(number + k).then((next) => frames.colouring(next, state.colour)).catch(() => {});
   } else if (advance.waiting) state.clock = Math.min(state.clock, times[Math.min(state.number + 2, times.length - 1)]);
@@ -405,7 +422,10 @@ function advance(seconds) {
 
 function play(on) {
   if (about.live) return tell(on ? "play" : "pause");
-  if (on && state.number >= about.times.length - 1) state.number = 0;
+  if (on && state.number >= about.times.length - 1) {
+    state.number = 0;
+    show(0).catch((error) => say(error.message, 4000));
+  }
   state.clock = about.times[state.number];
   state.playing = on;
   $("play").textContent = on ? "⏸" : "▶";
@@ -417,10 +437,16 @@ function go(number) {
   return show(Math.max(0, Math.min(number, about.times.length - 1))).catch((error) => say(error.message, 4000));
 }
 
+// of times, so that those of two frames can be told apart
+function decimals() {
+  const span = about.live ? frame.time / Math.max(frame.step, 1) : (about.times[about.times.length - 1] - about.times[0]) / Math.max(about.times.length - 1, 1);
+  return span > 0 ? Math.min(Math.max(3, Math.ceil(-Math.log10(span))), 12) : 3;
+}
+
 function tellTime() {
   $("slider").value = state.number;
   const place = about.live ? `step ${frame.step}${frame.finished ? ", finished" : frame.paused ? ", paused" : ""}` : `frame ${state.number + 1} of ${about.times.length}`;
-  $("clock").textContent = `${frame.time.toFixed(3)} s · ${place}`;
+  $("clock").textContent = `${frame.time.toFixed(decimals())} s · ${place}`;
   if (about.live) $("play").textContent = frame.paused ? "▶" : "⏸";
 }
 
@@ -462,10 +488,11 @@ async function follow() {
 function command() {
   const words = ["gravel picture", quoted(about.path), `--frame ${about.live ? -1 : about.numbers ? about.numbers[state.number] : state.number}`, `--colour ${state.colour}`];
   words.push(`--camera "${cameraText()}"`, `--size ${renderer.domElement.clientWidth}x${renderer.domElement.clientHeight}`);
-  if (state.own && !state.numbered && !$("forces").checked) words.push(`--limits ${state.own.map(short).join(",")}`);
+  const limits = state.own || state.limits;
+  if (limits && limits[0] < limits[1] && !state.numbered && !$("forces").checked) words.push(`--limits ${limits.map((x) => +x.toPrecision(7)).join(",")}`);
   if ($("forces").checked) words.push("--forces");
   const cut = shared.cut.value;
-  if ($("clip").checked) words.push(`--clip "${[cut.x, cut.y, cut.z, cut.w].map((x) => +x.toFixed(6)).join(",")}"`);
+  if ($("clip").checked) words.push(`--clip "${[cut.x, cut.y, cut.z, cut.w].map((x) => +x.toPrecision(7)).join(",")}"`);
   return words.join(" ");
 }
 
