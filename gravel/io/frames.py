@@ -102,7 +102,8 @@ def read_frame(path, frame=-1):
     """One frame as a dict of arrays: time, position and the point data; negative frames count from the end.
 
     "geometries": number -> {"vertices", "triangles"} of those that bodies of the frame have; "joints": where the joints of the frame sit
-    (``gravel.io.present.joint_anchors``); "material_names": by number, empty where a material has none.
+    (``gravel.io.present.joint_anchors``); "material_names": by number, empty where a material has none; "rows": at which rows
+    of the file its arrays begin, and how many they are.
     """
     with open_result(path) as file:
         with reading(path):
@@ -118,17 +119,23 @@ def frames_in(file):
     return int(file[BODIES]["Steps"].attrs["NSteps"])
 
 
-def frame_in(file, frame):
-    """A frame of an open file, as ``read_frame`` gives it."""
+def frame_in(file, frame, before=None):
+    """A frame of an open file, as ``read_frame`` gives it. ``before``: another frame of it; arrays of rows that both share are its own."""
     if is_index(file):
         return joined_frame(file, frame, frame_in)
     block, own = file[BODIES], file["gravel"]
     steps = block["Steps"]
     count, first = int(stored(block, "NumberOfPoints")[frame]), int(stored(steps, "PointOffsets")[frame])
     position = rows_of(block, "Points", slice(first, first + count), (3,), "f4")
-    data = {name: _body_rows(block, name, frame, count, *of) for name, of in POINT_DATA.items()}
+    firsts = {name: int(stored(block["Steps/PointDataOffsets"], name)[frame]) for name in POINT_DATA}
+    same = before is not None and before["rows"][1] == count
+    data = {
+        name: before[name] if same and before["rows"][0][name] == firsts[name] else _body_rows(block, name, firsts[name], count, *of)
+        for name, of in POINT_DATA.items()
+    }
     ranked = "rank" in block["PointData"]
-    data["rank"] = _body_rows(block, "rank", frame, count, *RANK["rank"]) if ranked else np.zeros(len(position), "i4")
+    first_rank = int(stored(block["Steps/PointDataOffsets"], "rank")[frame]) if ranked else 0
+    data["rank"] = _body_rows(block, "rank", first_rank, count, *RANK["rank"]) if ranked else np.zeros(len(position), "i4")
     if len(position) and not (data["shape"].min() >= 0 and data["shape"].max() < len(SHAPES) and data["geometry"].min() >= NONE):
         raise ValueError("shape or geometry of a body is a number that there is not")
     counts = rows_of(own, "plane_count", slice(0, frame + 1), (), "i8")
@@ -144,12 +151,12 @@ def frame_in(file, frame):
         "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},
         "joints": anchors_in(own["joints"], frame),
         "material_names": material_names_in(file),
+        "rows": (firsts, count),
     }
 
 
-def _body_rows(block, name, frame, count, shape, dtype):
-    """What a frame says of its bodies; it may point at rows that other frames share."""
-    first = int(stored(block["Steps/PointDataOffsets"], name)[frame])
+def _body_rows(block, name, first, count, shape, dtype):
+    """What a frame says of its bodies, from a row on that other frames may share."""
     return rows_of(block["PointData"], name, slice(first, first + count), shape, dtype)
 
 

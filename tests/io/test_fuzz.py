@@ -236,7 +236,7 @@ def write_mesh(path):
 def read_result(path):
     frames = [vtkhdf.read_frame(path, frame) for frame in (0, -1)]
     for frame in frames:
-        frame.pop("cell")  # no array, and None without periodic space
+        frame.pop("cell"), frame.pop("rows")  # no arrays; the first is None without periodic space
     joints, reports = vtkhdf.read_joints(path), vtkhdf.read_reports(path)
     with gv.open_result(path) as result:
         materials, seconds = result.materials, result.stage_seconds

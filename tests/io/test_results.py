@@ -7,6 +7,7 @@ import pyvista
 from test_bad_input import refuse
 
 import gravel as gv
+from gravel.io.frames import frame_in
 from gravel.io.vtkhdf import ResultWriter
 
 
@@ -190,3 +191,17 @@ def test_other_files_are_refused_by_name(tmp_path):
     scene.add_body(gv.Sphere(0.1))
     gv.Simulation(scene, 1e-3).save(tmp_path / "state.h5")
     refuse(lambda: gv.open_result(tmp_path / "state.h5"), "state.h5", "result")
+
+
+def test_a_frame_that_is_read_after_another_shares_what_has_not_changed(tmp_path):
+    scene = gv.Scene()
+    scene.add_bodies(gv.Sphere([0.1, 0.2]), [(0, 0, 1), (1, 0, 1)])
+    sim = gv.Simulation(scene, 1e-3)
+    come = lambda s: s.add_bodies(gv.Sphere(0.3), [(5, 0, 1)]) if s.steps == 2 else None  # noqa: E731
+    sim.run(4e-3, tmp_path / "r.vtkhdf", 1e-3, observers=[come])
+    with gv.open_result(tmp_path / "r.vtkhdf") as result:
+        first = frame_in(result.file, 0)
+        for number in range(1, 5):
+            alone, after = frame_in(result.file, number), frame_in(result.file, number, first)
+            assert all(np.array_equal(alone[name], after[name]) for name in ("id", "radius", "mass", "velocity", "position"))
+            assert (after["radius"] is first["radius"]) == (number < 2)

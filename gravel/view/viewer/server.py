@@ -153,12 +153,14 @@ class Server:
 
     async def _frame(self, request):
         number, known, source = int(request.match_info["number"]), request.query.get("layout", ""), self._asked(request)
+        name = request.query.get("colour")
 
         def make():
-            if not source.live:
-                return wire.frame_message(source.frame(number), known, number)
-            now = source.now
-            return wire.frame_message(now.data, known, number, step=now.step, paused=source.paused, finished=source.finished)
+            data, facts = source.frame(number), {}
+            if source.live:
+                now = source.now
+                data, facts = now.data, {"step": now.step, "paused": source.paused, "finished": source.finished}
+            return wire.frame_message(data, known, number, name and colouring(data, name), **facts)
 
         return self._binary(await self._off_loop(make))
 

@@ -21,6 +21,7 @@ from gravel.io.present import frame_of
 from gravel.io.result import open_result
 from gravel.io.triangles import kind_of, surface_of
 from gravel.view.colouring import COLOURS
+from gravel.view.viewer.wire import LAYOUT, key_of
 
 FRAMES_KEPT = 6
 FRAMES_A_SECOND = 30  # of a simulation that goes on, at most
@@ -65,8 +66,13 @@ class Recorded:
             return self._kept[number]
 
     def _read(self, number):
+        before = next(reversed(self._kept.values()), None)
         with self.result.reading():
-            data = self._kept[number] = frame_in(self.result.file, number)
+            data = self._kept[number] = frame_in(self.result.file, number, before)
+        if before is not None and all(data[name] is before[name] for name in LAYOUT):
+            data["layout_key"] = before["layout_key"]
+        else:
+            data["layout_key"] = key_of(data)
         for geometry in data["geometries"].keys() - self._surfaces.keys():
             self._surfaces[geometry] = data["geometries"][geometry], int(data["shape"][data["geometry"] == geometry][0])
 

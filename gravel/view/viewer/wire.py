@@ -18,9 +18,11 @@ from gravel.rotations import rotate
 from gravel.shapes import COMPOUND, HULL, SPHERE
 from gravel.view.subject import anchors, contact_ends, joint_points
 
+LAYOUT = ("id", "shape", "radius", "extent", "material", "movable", "geometry")  # what makes it
 LINES = 40_000  # contacts that are sent at most, the strongest
 SIDES = 24  # of round templates
 COARSE = 8  # sides of round walls, where it is asked what they hide
+SAMPLE = 5000  # bodies that tell where most are
 FEW = 200  # of so many bodies none counts as strayed; of more walls not all are looked at
 SMOOTH = 35.0  # degrees: edges of meshes that are sharper stay sharp
 NAMED = 14  # materials, processes or bodies in the list of colours
@@ -48,20 +50,23 @@ def packed(arrays, **facts):
 def key_of(data):
     """The key of a frame's layout."""
     digest = hashlib.blake2b(digest_size=12)
-    for name in ("id", "shape", "radius", "extent", "material", "movable", "geometry"):
+    for name in LAYOUT:
         digest.update(np.ascontiguousarray(data[name]).tobytes())
     return digest.hexdigest()
 
 
-def frame_message(data, known, number, **facts):
-    """Where the bodies of a frame are; with their layout, unless its key is ``known``."""
-    key = key_of(data)
+def frame_message(data, known, number, colouring=None, **facts):
+    """Where the bodies of a frame are; with their layout, unless its key is ``known``, and with what they are coloured by, if given."""
+    key = data.get("layout_key") or key_of(data)
     solid = data["shape"] != SPHERE
     arrays = {"position": data["position"].astype("f4"), "turn": data["quaternion"][solid].astype("f4")}
     arrays |= {"plane_position": data["plane_position"].astype("f4"), "plane_normal": data["plane_normal"].astype("f4")}
     arrays |= joint_lines(data)
     if key != known:
         arrays |= layout_arrays(data, solid)
+    if colouring is not None:
+        values, facts["colouring"] = coloured(colouring, data["movable"])
+        arrays["value"] = values
     facts |= {"bounds": bounds_of(data), "cell": cell_facts(data)}
     return packed(arrays, number=number, time=data["time"], layout=key, **facts)
 
@@ -91,14 +96,20 @@ def turns_message(data):
 
 
 def values_message(colouring, movable):
-    """What bodies are coloured by, with limits between which all but a few of those that can move lie."""
+    """What bodies are coloured by."""
+    values, facts = coloured(colouring, movable)
+    return packed({"value": values}, **facts)
+
+
+def coloured(colouring, movable):
+    """(values, facts) of what bodies are coloured by, with limits between which all but a few of those that can move lie."""
     values = colouring.values.astype("f4")
     chosen = values[movable > 0] if movable.any() else values
     chosen = chosen[np.isfinite(chosen)]
     limits = [float(chosen.min()), float(np.quantile(chosen, MOST))] if len(chosen) else [0.0, 1.0]
     numbers = np.unique(values).astype(int).tolist()[:NAMED] if colouring.numbered else []
     names = {number: colouring.name_of(number) for number in numbers}
-    return packed({"value": values}, words=colouring.words, numbered=colouring.numbered, limits=limits, names=names)
+    return values, {"words": colouring.words, "numbered": colouring.numbered, "limits": limits, "names": names}
 
 
 # --- surfaces
@@ -191,7 +202,9 @@ def bounds_of(data):
     bodies = moving if moving.any() else np.ones(len(moving), bool)
     if not bodies.any():
         return [[-1, -1, -1], [1, 1, 1]]
-    places, radius = data["position"][bodies].astype(float), data["radius"][bodies, None]
+    some = np.flatnonzero(bodies)
+    some = some[:: max(len(some) // SAMPLE, 1)]
+    places, radius = data["position"][some].astype(float), data["radius"][some, None]
     share = 0.005 if len(places) >= FEW else 0.0
     low, high = np.quantile(places - radius, share, axis=0), np.quantile(places + radius, 1 - share, axis=0)
     for wall in np.flatnonzero(~bodies | large(data))[:FEW]:

@@ -3,6 +3,7 @@
 
 const TYPES = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u1: Uint8Array };
 const KEPT_BYTES = 256e6; // frames that are kept, so that playing again asks for nothing
+const WITH_FRAMES = ["speed", "energy"]; // colours that are others in each frame
 const STEADY = ["material", "radius"]; // colours that do not change while the same bodies are there
 
 const always = new URLSearchParams(); // what every request carries
@@ -55,7 +56,8 @@ export class Frames {
     this.lastLayout = "";
   }
 
-  frame(number, fresh = false) {
+  // ``colour``: what it will be coloured by, which then comes with it
+  frame(number, colour, fresh = false) {
     if (fresh) this.forget();
     const known = this.kept.get(number);
     if (known) {
@@ -64,14 +66,16 @@ export class Frames {
       return known.promise;
     }
     const made = { values: new Map(), bytes: 0, layout: null };
-    made.promise = this.load(number, made);
+    made.promise = this.load(number, colour, made);
     this.kept.set(number, made);
     made.promise.catch(() => this.kept.get(number) === made && this.kept.delete(number));
     return made.promise;
   }
 
-  async load(number, made) {
-    const frame = await askMessage(`frame/${number}?layout=${this.layouts.has(this.lastLayout) ? this.lastLayout : ""}`);
+  async load(number, colour, made) {
+    const known = this.layouts.has(this.lastLayout) ? this.lastLayout : "", with_ = WITH_FRAMES.includes(colour) ? `&colour=${colour}` : "";
+    const frame = await askMessage(`frame/${number}?layout=${known}${with_}`);
+    if (frame.colouring) made.values.set(colour, Promise.resolve({ value: frame.value, ...frame.colouring }));
     const whole = frame.id || this.layouts.has(frame.layout) ? frame : await askMessage(`layout/${frame.layout}`); // of a saved page
     if (whole.id) this.layouts.set(frame.layout, this.layoutOf(whole));
     frame.bodies = this.layouts.get(frame.layout);

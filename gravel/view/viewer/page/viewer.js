@@ -79,7 +79,7 @@ function fillColours() {
 let asking = 0;
 async function show(number, fresh = false) {
   const mine = ++asking;
-  const next = await frames.frame(number, fresh);
+  const next = await frames.frame(number, state.colour, fresh);
   const values = await frames.colouring(next, state.colour).catch((error) => (say(error.message, 4000), null));
   const changed = !frame || next.layout !== frame.layout, groups = changed ? await solids.groupsOf(next.bodies) : null;
   if (mine !== asking) return; // another was asked for since
@@ -415,7 +415,7 @@ function advance(seconds) {
     advance.waiting = true;
     show(number).catch((error) => (play(false), say(error.message))).finally(() => (advance.waiting = false));
     for (let k = 1; k <= AHEAD && number + k < times.length; k++)
-      frames.frame(number + k).then((next) => frames.colouring(next, state.colour)).catch(() => {});
+      frames.frame(number + k, state.colour).then((next) => frames.colouring(next, state.colour)).catch(() => {});
   } else if (advance.waiting) state.clock = Math.min(state.clock, times[Math.min(state.number + 2, times.length - 1)]);
   if (number === times.length - 1 && state.number === number) play(false);
 }
