@@ -256,8 +256,9 @@ def test_playing_again_begins_with_the_first_frame(shown):
     page, _ = shown
     page.evaluate("gravel.go(10)")
     page.wait_for_function("gravel.state.number === 10")
-    page.evaluate("(document.getElementById('speed').value = '0.05', gravel.play(true))")
-    page.wait_for_function("document.getElementById('clock').innerText.includes('frame 1 of 11')", timeout=2000)
+    slowly = "(speed) => { speed.add(new Option('slow', '0.0005')); speed.value = '0.0005'; gravel.play(true); }"  # 20 s a frame
+    page.locator("#speed").evaluate(slowly)
+    page.wait_for_function("document.getElementById('clock').innerText.includes('frame 1 of 11')", timeout=10_000)
 
 
 @pytest.fixture(scope="module")
