@@ -130,11 +130,11 @@ def run(
     simulation.until = until
     tally, started = _Tally(simulation), time.perf_counter()
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
-    bar = tqdm(total=steps, disable=not progress or simulation.team.rank > 0, unit="step", smoothing=0.1, dynamic_ncols=True)
+    look = {"disable": not progress or simulation.team.rank > 0, "unit": "step", "smoothing": 0.1, "dynamic_ncols": True}
     with HeldBack() if simulation.team.size > 1 else contextlib.nullcontext() as held:
         try:
             files.open()
-            with bar:
+            with tqdm(total=steps, **look) as bar:
                 _take_steps(simulation, steps, bar, calls, files, tally, held)
         except KeyboardInterrupt:
             tally.interrupted = True
