@@ -5,6 +5,7 @@ import errno
 import os
 import pathlib
 import shutil
+from contextlib import contextmanager
 
 try:
     import resource
@@ -74,3 +75,16 @@ class Reserve:
         """What was not used goes back."""
         os.ftruncate(self.descriptor, os.fstat(self.descriptor).st_size)
         os.close(self.descriptor)
+
+
+@contextmanager
+def replaced(path):
+    """A temporary path beside another, which takes its place at the end; removed if something goes wrong. It has the same ending, by which
+    some libraries tell formats."""
+    path = pathlib.Path(path)
+    temporary = path.with_name(f"{path.stem}.part{path.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -5,13 +5,13 @@ Bodies keep their order, so that their ids are the same when the file is read: t
 ``bodies``, those after the last under ``more_bodies``, all others under ``grains``. Tables of many bodies go into files beside it.
 """
 
-import os
 import pathlib
 from typing import Any
 
 import numpy as np
 
 from gravel import checks
+from gravel.io.outputs import replaced
 from gravel.io.vtkhdf import check_writable
 from gravel.materials import DEFAULT, PROPERTIES
 from gravel.scenefile.described import CannotWrite, joint_keys
@@ -108,16 +108,11 @@ def _refuse_existing(path):
 def _write(files) -> list[pathlib.Path]:
     """Write texts and arrays to files, each whole or not at all; the scene file, which is the first, comes last."""
     for path, content in reversed(list(files.items())):
-        part = path.with_name(path.name + ".part")
-        try:
+        with replaced(path) as part:
             if isinstance(content, str):
                 part.write_text(content, encoding="utf-8")
             else:
-                with open(part, "wb") as file:
-                    np.savez(file, **content)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+                np.savez(part, **content)
     return list(files)
 
 

@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 from collections.abc import Iterable
 
+from gravel.io.outputs import replaced
 from gravel.io.result import open_result
 from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.view import findings
@@ -54,12 +55,8 @@ def report(result: str | os.PathLike, output: str | os.PathLike | None = None, c
         summary = findings.summary(opened)
         parts = [*what_was_run(opened), *attention(opened, summary, checks), *pictures(opened), *numbers(opened, summary), *plots(opened)]
         text = page(title_of(opened), parts)
-    whole = output.with_name(output.name + ".part")
-    try:
+    with replaced(output) as whole:
         whole.write_text(text, encoding="utf-8")
-        os.replace(whole, output)
-    finally:
-        whole.unlink(missing_ok=True)
     return output
 
 

@@ -4,13 +4,13 @@ In: a result file. Out: an mp4 file (H.264, by the ffmpeg that imageio-ffmpeg br
 another name and gets its own at the end; what is left off is removed.
 """
 
-import contextlib
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from gravel import checks
+from gravel.io.outputs import replaced
 from gravel.io.result import open_result
 from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.view import need
@@ -46,7 +46,7 @@ def video(result, output, fps=25.0, start=None, stop=None, every=1, turn=0.0, qu
     frames = chosen_frames(path, start, stop, every)
     some = sorted({frames[k] for k in np.linspace(0, len(frames) - 1, SAMPLES).astype(int)})
     samples = [shown(path, frame, look.needs_contacts) for frame in some]
-    with Painter(samples, look, 2 if quality >= FINE else 1, turn) as painter, _finished(output) as part:
+    with Painter(samples, look, 2 if quality >= FINE else 1, turn) as painter, replaced(output) as part:
         drawn = _drawn(painter, path, frames, turn, progress)
         if output.suffix.lower() == ".mp4":
             write_mp4(part, drawn, look.size, fps, quality)
@@ -79,17 +79,6 @@ def _drawn(painter, path, frames, turn, progress):
     for k, frame in enumerate(tqdm(frames, "video", unit="frame", disable=not progress)):
         camera = painter.plan.camera.turned(turn * k / len(frames)) if turn else None
         yield painter.pixels(shown(path, frame, painter.look.needs_contacts), camera)
-
-
-@contextlib.contextmanager
-def _finished(output):
-    """A name to write to, which becomes ``output`` at the end; after an error or Ctrl-C nothing stays."""
-    part = output.with_name(output.stem + PART + output.suffix)
-    try:
-        yield part
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_mp4(path, images, size, fps, quality):

@@ -24,7 +24,8 @@ LARGE = (
 )
 
 
-EIGHT = ("contacts_of_all_kinds", "short_gas")  # so many take turns on the cores of a small machine
+EIGHT = ("contacts_of_all_kinds", "short_gas")  # so many take turns on the cores of a small machine, for long
+SLOW = pytest.mark.slow
 
 
 def mpiexec(ranks, *arguments, **options):
@@ -52,13 +53,16 @@ def found():
     return ask
 
 
-@pytest.mark.parametrize("case, ranks", [*((case, ranks) for case in SMALL[:3] for ranks in (2, 3, 4)), (SMALL[0], 8)])
+CASES = [*((case, ranks) for case in SMALL[:3] for ranks in (2, 3, 4)), pytest.param(SMALL[0], 8, marks=SLOW)]
+
+
+@pytest.mark.parametrize("case, ranks", CASES)
 def test_contacts_are_those_of_one_process(found, case, ranks):
     one, several = found(1)[case], found(ranks)[case]
     assert one["contacts"] > 300 and several == one
 
 
-@pytest.mark.parametrize("ranks", [4, 8])
+@pytest.mark.parametrize("ranks", [4, pytest.param(8, marks=SLOW)])
 def test_a_gas_that_crosses_corners_loses_nobody(found, ranks):
     one, gas = found(1)["short_gas"], found(ranks)["short_gas"]
     assert gas["bodies"] == [300, 300] and gas["finite"]

@@ -1,9 +1,6 @@
 """Which frames of a result are exported, and how: what every format is given."""
 
 import importlib
-import os
-import pathlib
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -64,16 +61,3 @@ def need(module, extra, words):
         return importlib.import_module(module)
     except ImportError:
         raise RuntimeError(f'{words} needs {module.split(".")[0]}, which is not installed: pip install "gravel[{extra}]"') from None
-
-
-@contextmanager
-def replaced(path):
-    """A temporary path beside another, which takes its place at the end; removed if something goes wrong. It has the same ending, by which
-    some libraries tell formats."""
-    path = pathlib.Path(path)
-    temporary = path.with_name(f"{path.stem}.part{path.suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import csv
 
 import numpy as np
 
-from gravel.io.export.chosen import replaced
+from gravel.io.outputs import replaced
 from gravel.shapes.described import names_of_kinds
 
 ENDINGS = (".csv",)

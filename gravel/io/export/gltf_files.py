@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.io.export.chosen import replaced
 from gravel.io.export.instances import COLOURS, GREY, Palette, is_sphere, keys_of, linear, mesh_of, scales_of  # noqa: F401
+from gravel.io.outputs import replaced
 from gravel.io.surfaces import squares
 
 ENDINGS = (".glb",)

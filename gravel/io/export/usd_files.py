@@ -8,8 +8,9 @@ import os
 
 import numpy as np
 
-from gravel.io.export.chosen import need, replaced
+from gravel.io.export.chosen import need
 from gravel.io.export.instances import COLOURS, GREY, Palette, is_sphere, keys_of, linear, mesh_of, scales_of  # noqa: F401
+from gravel.io.outputs import replaced
 from gravel.io.surfaces import squares
 
 ENDINGS = (".usdc", ".usda", ".usd")

@@ -11,8 +11,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from gravel.io.export.chosen import need, replaced
+from gravel.io.export.chosen import need
 from gravel.io.layout import POINT_DATA
+from gravel.io.outputs import replaced
 from gravel.io.surfaces import shown_as_points, squares, surfaces_of
 
 ENDINGS = (".pvd",)

@@ -4,11 +4,10 @@ Figures are made without pyplot, so that nothing is kept and no screen is looked
 """
 
 import io
-import os
-import pathlib
 
 import numpy as np
 
+from gravel.io.outputs import replaced
 from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.view import need
 
@@ -81,13 +80,8 @@ def check_output(output):
 def save(figure, output):
     """Write a figure as PNG, SVG or PDF; returns the path."""
     ending = output.suffix.lower()
-    whole = output.with_name(output.name + ".part")
-    try:
-        with style():
-            figure.savefig(whole, format=ending[1:], metadata=WITHOUT_DATE.get(ending))
-        os.replace(whole, output)
-    finally:
-        pathlib.Path(whole).unlink(missing_ok=True)
+    with replaced(output) as whole, style():
+        figure.savefig(whole, format=ending[1:], metadata=WITHOUT_DATE.get(ending))
     return output
 
 

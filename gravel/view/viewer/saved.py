@@ -13,9 +13,9 @@ import re
 
 from tqdm import tqdm
 
-from gravel.io.export.chosen import chosen_frames, replaced
+from gravel.io.export.chosen import chosen_frames
 from gravel.io.layout import SHAPES
-from gravel.io.outputs import check_ending, check_room, check_writable
+from gravel.io.outputs import check_ending, check_room, check_writable, replaced
 from gravel.shapes import SPHERE
 from gravel.view.colouring import colouring
 from gravel.view.viewer import wire
