@@ -10,7 +10,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.interrupts import HeldBack
-from gravel.io.vtkhdf import check_writable
+from gravel.io.outputs import check_writable, replaced
 from gravel.measures.units import NothingToMeasure, shape_of, unit_of
 
 ENDINGS = (".csv", ".h5", ".hdf5")
@@ -131,12 +131,10 @@ class _Csv:
 
     def __init__(self, path, columns, units, since):
         kept = [] if since is None else self._before(path, columns, since)
-        self.file = open(path, "w", newline="", encoding="utf-8")  # noqa: SIM115 -- it stays open from row to row
+        with replaced(path) as whole, open(whole, "w", newline="", encoding="utf-8") as file:  # rows of before are never lost
+            csv.writer(file, lineterminator="\n").writerows([columns, ["# " + units[0], *units[1:]], *kept])
+        self.file = open(path, "a", newline="", encoding="utf-8")  # noqa: SIM115 -- it stays open from row to row
         self.rows = csv.writer(self.file, lineterminator="\n")
-        self.rows.writerow(columns)
-        self.rows.writerow(["# " + units[0], *units[1:]])
-        self.rows.writerows(kept)
-        self.file.flush()
 
     def _before(self, path, columns, since):
         with open(path, newline="", encoding="utf-8") as file:

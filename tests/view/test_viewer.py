@@ -203,6 +203,17 @@ def test_a_saved_page_needs_no_server(browser, stack, tmp_path):
     window.close()
 
 
+def test_frames_without_contacts_beside_others_that_have_them_are_shown_and_saved(tmp_path):
+    simulation, path = falling(), tmp_path / "half.vtkhdf"
+    simulation.run(5e-3, path, 1e-3, contacts=True)
+    simulation.run(10e-3, path, 1e-3)
+    with gv.view(path, browser=False) as view:
+        last = len(view.source.result) - 1
+        assert len(view.source.contacts(3)[0]) == 1 and view.source.contacts(last) is None
+        assert "contacts" not in json.loads(answer(f"{view.url}body/{last}/1")[1])
+        view.save(tmp_path / "half.html")
+
+
 def test_a_page_that_no_browser_would_open_is_not_saved(stack, tmp_path, monkeypatch):
     from gravel.view.viewer import saved
 
