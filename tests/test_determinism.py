@@ -52,7 +52,7 @@ starts = np.array([0, 2, 4]), np.array([4, 4, 4])
 problem = blocks.Blocks(rows.reshape(-1), *bodies, np.empty(0, f4), *starts, np.array([0, 1]), np.array([0, 2]))
 velocity = rng.normal(size=8 * (bodies.size + 1)).astype(f4)
 impulse, none = np.zeros(12 * lanes, f4), np.empty(0, f4)
-unknowns = blocks.Unknowns(impulse, none, velocity, impulse.copy(), none, velocity.copy(), none)
+unknowns = blocks.Unknowns(impulse, none, velocity, impulse.copy(), none, velocity.copy(), none, np.zeros(impulse.size // 3, impulse.dtype))
 momentum = blocks.fresh_momentum()
 momentum[blocks.CAP] = 0.9
 arguments = problem, unknowns, none, blocks.Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), momentum

@@ -550,7 +550,7 @@ class CpuEngine:
         velocity = self.detector.arranged.velocity.reshape(-1)
         sizes = ("impulse", 3 * lanes), ("torque", 3 * lanes if self.rolling else 0)
         now, last = ([array(f"{when}_{name}", size) for name, size in sizes] for when in ("block", "last"))
-        return blocks, Unknowns(*now, velocity, *last, array("last_velocity", velocity.size), self.inertia)
+        return blocks, Unknowns(*now, velocity, *last, array("last_velocity", velocity.size), self.inertia, array("slip", lanes))
 
     # --- the end of the step
     def fault(self, world):

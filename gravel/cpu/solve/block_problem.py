@@ -85,6 +85,7 @@ class BlockProblem(ConeVectors):
             self.begun = True
         self._use(split=True)
         self.solved = False
+        self.unknowns.slip[:] = 0  # of another problem
         self.calm()
 
     def calm(self):

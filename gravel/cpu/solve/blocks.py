@@ -26,7 +26,7 @@ from numba import njit, prange
 
 from gravel.cpu.solve.prefetch import prefetch
 from gravel.cpu.threads import INNER, PARALLEL, Kernel, named
-from gravel.formulas.momentum import NEVER, pace
+from gravel.formulas.momentum import LAGGED, NEVER, RENEWED, pace
 
 # What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
 # the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.
@@ -51,8 +51,8 @@ ROWS_WIDE = 20
 STRETCH = 1 << 15  # numbers of velocities that a thread takes at a time
 AHEAD = u64(2)  # how many blocks before its turn the memory is asked for one: 13 ns per contact and sweep become 10
 
-SWEEP, APPLY, GRADIENT, MEASURE = "sweep", "apply", "gradient", "measure"
-AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, CARRIED = range(10)  # what a sweep knows of the last one
+SWEEP, APPLY, GRADIENT, MEASURE, SLIP = "sweep", "apply", "gradient", "measure", "slip"
+AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, CARRIED, SWEEPS = range(11)  # what a sweep knows of the last one
 
 
 class Blocks(NamedTuple):
@@ -78,6 +78,7 @@ class Unknowns(NamedTuple):
     last_torque: np.ndarray
     last_velocity: np.ndarray
     inertia: np.ndarray  # (bodies * 8,) inverse inertia xx xy xz yy yz zz, world frame; empty for spherical bodies
+    slip: np.ndarray  # [block][lane] mu |u_t| as the sweeps know it, m/s: De Saxcé's term; zero in the cone model
 
 
 class Scalars(NamedTuple):
@@ -123,7 +124,7 @@ row_offset = njit(**INNER)(rows_before)
 
 def make_tile(job, wide, rolling):
     """The work on one tile's blocks of one kind, see ``make_kernel``; returns what the tile adds to ``worst`` and ``total``."""
-    sweep, apply, gradient, measure = (job == name for name in (SWEEP, APPLY, GRADIENT, MEASURE))
+    sweep, apply, gradient, measure, renew = (job == name for name in (SWEEP, APPLY, GRADIENT, MEASURE, SLIP))
     moves = sweep or apply
     rows_of_values = u64(6 if rolling else 3)
     projects = sweep or measure
@@ -134,10 +135,11 @@ def make_tile(job, wide, rolling):
     @named(job, "wide" if wide else "ball", *(("rolling",) if rolling else ()))
     def work(first_block, last_block, origin, blocks, unknowns, values, coulomb, beta):
         rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
-        impulse, torque, velocity, inertia = unknowns.impulse, unknowns.torque, unknowns.velocity, unknowns.inertia
+        impulse, torque, inertia, slip = unknowns.impulse, unknowns.torque, unknowns.inertia, unknowns.slip
         last_impulse, last_torque = unknowns.last_impulse, unknowns.last_torque
+        velocity = unknowns.last_velocity if renew else unknowns.velocity  # slip: before momentum carried the velocities on
         real = rows.dtype.type
-        zero, half, one, tiny, two_thirds = real(0), real(0.5), real(1), real(1e-30), real(2 / 3)
+        zero, one, tiny, two_thirds, lagged = real(0), real(1), real(1e-30), real(2 / 3), real(LAGGED)
         va, vb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
         ja, jb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
         error = np.empty(WIDTH, rows.dtype)
@@ -202,6 +204,10 @@ def make_tile(job, wide, rolling):
                         values[x + L3], values[x + L4], values[x + L5] = wbx - wax, wby - way, wbz - waz
                 if apply:
                     dx, dy, dz = values[x], values[x + L1], values[x + L2]
+                if renew:
+                    un = ux * nx + uy * ny + uz * nz
+                    utx, uty, utz = ux - un * nx, uy - un * ny, uz - un * nz
+                    slip[first + k] = rows[i + FRICTION] * np.sqrt(utx * utx + uty * uty + utz * utz)
                 if projects:
                     px, py, pz = impulse[j], impulse[j + L1], impulse[j + L2]
                     if sweep:  # from here on p is the extrapolated impulse; the velocities are extrapolated already
@@ -217,6 +223,10 @@ def make_tile(job, wide, rolling):
                     if measure:  # the residual's map takes one step for all three directions, and the De Saxcé term
                         un += coulomb * mu * np.sqrt(utx * utx + uty * uty + utz * utz)
                         response_n = response_t = mean
+                    lag = one  # the share of De Saxcé's term that is the last sweep's; the rest is this contact's own, at once
+                    if sweep:
+                        lag = min(one, lagged / max(mu, tiny)) if coulomb > zero else one
+                        un += lag * slip[first + k]
                     # the impulse that is best for this contact alone, in the metric of the two responses ...
                     qn = pn + cohesion - un / response_n
                     step_t = one / response_t
@@ -225,17 +235,10 @@ def make_tile(job, wide, rolling):
                     qz = pz - pn * nz - step_t * utz
                     qt = np.sqrt(qx * qx + qy * qy + qz * qz)
                     # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
-                    edge = (mu * response_t * qt + response_n * qn) / (response_n + mu * mu * response_t)
+                    edge = (lag * mu * response_t * qt + response_n * qn) / (response_n + lag * mu * mu * response_t)
                     sticks = (qn >= zero) & (mu * qn >= qt)
-                    # (Coulomb's law for this contact alone: its load does not depend on the slip)
-                    direct = sticks | (sweep & (coulomb > zero))
-                    load = max(qn if direct else edge, zero)
-                    bears = load
-                    if sweep:  # strong friction answers a growing load by and by, or contacts that push each other never agree
-                        before = max(lx * nx + ly * ny + lz * nz + cohesion, zero)
-                        slow = before + min(one, half / max(mu, tiny)) * (load - before)
-                        bears = min(load, slow) if coulomb > zero else load
-                    keep = min(one, mu * bears / max(qt, tiny))
+                    load = max(qn if sticks else edge, zero)
+                    keep = min(one, mu * load / max(qt, tiny))
                     dx = (load - cohesion) * nx + keep * qx - px
                     dy = (load - cohesion) * ny + keep * qy - py
                     dz = (load - cohesion) * nz + keep * qz - pz
@@ -354,14 +357,14 @@ def carry_on(velocity, last_velocity, momentum):
 
 def fresh_momentum(wild=NEVER):
     """Of the first sweep."""
-    momentum = np.zeros(10)
+    momentum = np.zeros(11)
     momentum[AGE], momentum[SHARE], momentum[WILD] = 1.0, 1.0, wild
     return momentum
 
 
 # What ``run`` refers to; each kernel has its own. They are no variables of an enclosing function: the cache would take two processes'
 # compiled functions for different ones, and miss.
-ball_tile = wide_tile = None
+ball_tile = wide_tile = ball_slip = wide_slip = None
 SWEEP_HERE = BALLS_HERE = WIDE_HERE = False
 
 
@@ -380,6 +383,14 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
             if momentum[CARRIED] == 0.0:
                 for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
                     carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
+            if coulomb > real(0) and momentum[SWEEPS] % RENEWED == 0.0:
+                for index in prange(tile_order.size):
+                    tile = tile_order[index]
+                    if BALLS_HERE:
+                        ball_slip(ball_start[tile], ball_start[tile + 1], u64(0), blocks, unknowns, values, coulomb, beta)
+                    if WIDE_HERE:
+                        wide_slip(wide_start[tile], wide_start[tile + 1], origin, blocks, unknowns, values, coulomb, beta)
+            momentum[SWEEPS] += 1.0
         for colour in range(colour_start.size - 1):
             for index in prange(colour_start[colour], colour_start[colour + 1]):
                 tile = tile_order[index]
@@ -408,8 +419,9 @@ def make_kernel(job, balls=True, wide=False, rolling=False, parallel=True):
     """The kernel ``run(blocks, unknowns, values, scalars, worst, total, momentum, passes)`` for one job.
 
     SWEEP     Gauss-Seidel passes: every contact at once takes the impulse that is best for it alone. Each starts from the last
-              one's impulses, carried on by ``momentum`` (AGE to CARRIED, see ``gravel.formulas``); they end
-              early when no contact's velocity changes by more than ``enough``. Returns how many were made.
+              one's impulses, carried on by ``momentum`` (AGE to SWEEPS, see ``gravel.formulas``); they end
+              early when no contact's velocity changes by more than ``enough``. Returns how many were made. In Coulomb mode De Saxcé's
+              terms are renewed before every second pass (SLIP), at the velocities before they are carried on.
     APPLY     velocities change by M^-1 D ``values`` (a body's rows are summed one colour after the other)
     GRADIENT  ``values`` := D^T v + b of each contact
     MEASURE   ``worst`` and ``total`` of each tile := the residual of impulses and velocities, squared
@@ -420,6 +432,8 @@ def make_kernel(job, balls=True, wide=False, rolling=False, parallel=True):
     own = {
         "ball_tile": make_tile(job, False, rolling),
         "wide_tile": make_tile(job, True, rolling),
+        "ball_slip": make_tile(SLIP, False, False),
+        "wide_slip": make_tile(SLIP, True, False),
         "SWEEP_HERE": job == SWEEP,
         "BALLS_HERE": balls,
         "WIDE_HERE": wide,
