@@ -103,6 +103,7 @@ class Unknowns:
     last_torque: wp.array(dtype=wp.vec3)
     last_velocity: wp.array(dtype=vec8)
     inertia: wp.array2d(dtype=float)  # (bodies + 1, 8) inverse inertia xx xy xz yy yz zz, world frame; empty where all are balls
+    slip: wp.array(dtype=float)  # mu |u_t| as the sweeps know it, m/s: De Saxcé's term; empty in the cone model
 
 
 @wp.struct

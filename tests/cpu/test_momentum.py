@@ -155,7 +155,7 @@ def test_bodies_that_touch_very_many_others_are_solved_no_worse_than_by_plain_sw
 def test_strong_friction_bears_less_momentum_in_coulomb_mode():
     assert share_of_cap(False, 10.0) == 1.0
     assert share_of_cap(True, 0.3) == 1.0
-    assert share_of_cap(True, 2.0) == pytest.approx(0.25)
+    assert share_of_cap(True, 4.0) == pytest.approx(0.5)
 
 
 def test_balls_beside_other_shapes_are_solved_as_if_they_were_any_shape():

@@ -8,32 +8,53 @@ import functools
 import numpy as np
 from numba import njit
 
-from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, UPHILL, WIDTH, fresh_momentum, set_pace
+from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, SWEEPS, UPHILL, WIDTH, fresh_momentum, set_pace
 from gravel.cpu.solve.cones import Cones, ConeVectors, project
+from gravel.cpu.threads import INNER
 from gravel.engine import ALONE, Share
-from gravel.formulas.momentum import share_of_cap
+from gravel.formulas.momentum import LAGGED, RENEWED, share_of_cap
+
+
+@njit(**INNER)
+def velocity_of(row, indptr, indices, data, q, r):
+    """u = W r + q in one row."""
+    total = q[row]
+    for k in range(indptr[row], indptr[row + 1]):
+        total += data[k] * r[indices[k]]
+    return total
+
+
+@njit(**INNER)
+def renew_slip(indptr, indices, data, q, mu, r, slip):
+    """slip := mu |u_t| of each contact, De Saxcé's terms."""
+    for c in range(mu.size):
+        y = velocity_of(3 * c + 1, indptr, indices, data, q, r)
+        z = velocity_of(3 * c + 2, indptr, indices, data, q, r)
+        slip[c] = mu[c] * np.sqrt(y * y + z * z)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last, momentum, passes):
-    """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block. Momentum as in ``blocks``."""
+def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last, slip, momentum, passes):
+    """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block. Momentum and De Saxcé's terms as in
+    ``blocks``."""
     done = 0
     while done < passes:
         set_pace(momentum)
         before = r.copy()
         r += momentum[BETA] * (r - last)
         last[:] = before
+        if coulomb > 0.0 and momentum[SWEEPS] % RENEWED == 0.0:
+            renew_slip(indptr, indices, data, q, mu, before, slip)
+        momentum[SWEEPS] += 1.0
         momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
         for c in range(mu.size):
             u = np.zeros(3)
             for row in range(3):
-                total = q[3 * c + row]
-                for k in range(indptr[3 * c + row], indptr[3 * c + row + 1]):
-                    total += data[k] * r[indices[k]]
-                u[row] = total
+                u[row] = velocity_of(3 * c + row, indptr, indices, data, q, r)
             x, y, z = r[3 * c], r[3 * c + 1], r[3 * c + 2]
+            lag = min(1.0, LAGGED / max(mu[c], 1e-300))
             for _ in range(50):
-                extra = coulomb * mu[c] * np.sqrt(u[1] ** 2 + u[2] ** 2)
+                extra = coulomb * (lag * slip[c] + (1.0 - lag) * mu[c] * np.sqrt(u[1] ** 2 + u[2] ** 2))
                 step = 1.0 / bound[c]
                 where = x - step * (u[0] + extra), y - step * u[1], z - step * u[2]
                 x1, y1, z1, _ = project(*where, 1.0, 0.0, 0.0, mu[c], 0.0, 0.0, 1.0, 1e-300)
@@ -66,7 +87,7 @@ class MatrixProblem(ConeVectors):
         self.contacts = len(mu)
         self.number = -(-self.contacts // WIDTH)
         self.size = self.number * 3 * WIDTH
-        self.r = np.zeros(3 * self.contacts)
+        self.r, self.slips = np.zeros(3 * self.contacts), np.zeros(self.contacts)
         self.diagonal = np.stack([self.matrix[3 * c : 3 * c + 3, 3 * c : 3 * c + 3].toarray() for c in range(self.contacts)])
         trace = np.trace(self.diagonal, axis1=1, axis2=2)
         if (trace <= 0).any():
@@ -84,7 +105,7 @@ class MatrixProblem(ConeVectors):
     def sweep(self, passes, cap, enough):
         share = share_of_cap(self.coulomb, float(self.mu.max(initial=0.0)))
         w, self.momentum[CAP], self.momentum[ENOUGH] = self.matrix, share * cap, enough
-        rest = float(self.coulomb), self.r, self.last, self.momentum, passes
+        rest = float(self.coulomb), self.r, self.last, self.slips, self.momentum, passes
         return int(sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, *rest))
 
     def measure(self):

@@ -74,7 +74,7 @@ class DeviceProblem:
         self.worst, self.total = array("worker_worst", self.workers), array("worker_total", self.workers, dtype=wp.float64)
         self.other_total = array("worker_other_total", self.workers, dtype=wp.float64)
         self.part_worst, self.part_total = array("part_worst", REDUCERS), array("part_total", REDUCERS, dtype=wp.float64)
-        self.known, self.goes_on = array("known", 10), array("goes_on", 3, dtype=wp.int32)
+        self.known, self.goes_on = array("known", 11), array("goes_on", 3, dtype=wp.int32)
         self.alone = joints.count == 0 and share.alone  # nothing of the solution is the host's
         self.hosted, self.velocity = hosted, None  # velocities on the host, where not
 
@@ -111,6 +111,7 @@ class DeviceProblem:
         now.impulse, now.last_impulse = array("row_impulse", m, dtype=vec3), array("last_impulse", m, dtype=vec3)
         now.torque, now.last_torque = array("row_torque", turning, dtype=vec3), array("last_torque", turning, dtype=vec3)
         now.last_velocity = as_rows(array("last_velocity", self.bodies + 1, (8,)))
+        now.slip = array("sweep_slip", m if self.coulomb else 0)
 
     @functools.cached_property
     def incidence(self):
@@ -140,7 +141,7 @@ class DeviceProblem:
         rows, unknowns, now = Rows(), Unknowns(), self.unknowns
         for name in ("a", "b", "normal", "bias", "friction", "arm_a", "arm_b", "rolling"):
             setattr(rows, name, getattr(self.rows, name))
-        for name in ("impulse", "torque", "velocity", "last_impulse", "last_torque", "last_velocity"):
+        for name in ("impulse", "torque", "velocity", "last_impulse", "last_torque", "last_velocity", "slip"):
             setattr(unknowns, name, getattr(now, name))
         rows.mass, rows.balls, rows.response = (wp.clone(getattr(self.rows, name)) for name in ("mass", "balls", "response"))
         unknowns.inertia = wp.clone(now.inertia)
@@ -179,7 +180,7 @@ class DeviceProblem:
         for last, new in ((now.last_impulse, now.impulse), (now.last_torque, now.torque), (now.last_velocity, now.velocity)):
             if new.shape[0]:
                 wp.copy(last, new)
-        self._set_known(kernels.AGE, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, self.wild, 0.0)
+        self._set_known(kernels.AGE, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, self.wild, 0.0, 0.0)
         self.joints.calm()
 
     def _set_known(self, first, *values):
@@ -221,6 +222,8 @@ class DeviceProblem:
 
     def _contacts_of_pass(self):
         device, coulomb = self.device, float(self.coulomb)
+        if self.coulomb:
+            run(self.own.renew_slip, self.contacts, [self.rows, self.unknowns, self.known], device)
         run(kernels.clear, self.workers, [self.worst, self.total], device)
         for colour in np.flatnonzero(np.diff(self.starts)).tolist():
             workers = self.workers if colour < len(self.starts) - 2 else 1

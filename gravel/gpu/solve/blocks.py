@@ -4,6 +4,7 @@ SWEEP     the contacts of one colour: each takes the impulse that is best for it
 APPLY     body by body: velocities change by M^-1 D x, a body's contacts summed in a fixed order (``incidence``)
 GRADIENT  values := D^T v + b of each contact
 MEASURE   the residual of impulses and velocities, squared
+SLIP      De Saxcé's terms mu |u_t| at the velocities before momentum carried them on, before every second sweep in Coulomb mode
 
 Whether every body is a ball for the solver, and whether there is rolling friction, are constants of each kernel (``kernels_for``). What
 workers find (sums, maxima) each keeps for itself; ``reduce`` adds it up in a fixed order.
@@ -20,8 +21,9 @@ from gravel.gpu.solve.assemble import inertia_of
 from gravel.gpu.structs import Rows, Unknowns, vec8
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
-AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, GOES_ON = range(10)  # what a sweep knows of the last one
+AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, GOES_ON, SWEEPS = range(11)  # what a sweep knows of the last one
 TWO_THIRDS, TINY = 2.0 / 3.0, 1e-30
+LAGGED, RENEWED = wp.constant(momentum.LAGGED), wp.constant(momentum.RENEWED)
 pace = FORMS.of(momentum).pace
 
 
@@ -127,22 +129,23 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         p = last + beta * (last - unknowns.last_impulse[i])  # the velocities are extrapolated already
         unknowns.last_impulse[i] = last
         un, pn = wp.dot(it.u, n), wp.dot(p, n)
+        lag = float(1.0)  # the share of De Saxcé's term that is the last sweep's; the rest is this contact's own, at once
+        slip = float(0.0)
+        if coulomb > 0.0:
+            lag = wp.min(1.0, LAGGED / wp.max(mu, TINY))
+            slip = lag * unknowns.slip[i]
         # the impulse that is best for this contact alone, in the metric of the two responses ...
-        qn = pn + cohesion - un / it.response_n
+        qn = pn + cohesion - (un + slip) / it.response_n
         q = p - pn * n - (1.0 / it.response_t) * (it.u - un * n)
         qt = wp.length(q)
         # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
         load = qn
-        if coulomb == 0.0 and not (qn >= 0.0 and mu * qn >= qt):
-            load = (mu * it.response_t * qt + it.response_n * qn) / (it.response_n + mu * mu * it.response_t)
+        if not (qn >= 0.0 and mu * qn >= qt):
+            load = (lag * mu * it.response_t * qt + it.response_n * qn) / (it.response_n + lag * mu * mu * it.response_t)
         load = wp.max(load, 0.0)
-        bears = load
-        if coulomb > 0.0:  # strong friction answers a growing load by and by, or contacts that push each other never agree
-            before = wp.max(wp.dot(last, n) + cohesion, 0.0)
-            bears = wp.min(load, before + wp.min(1.0, 0.5 / wp.max(mu, TINY)) * (load - before))
         keep = float(1.0)
-        if mu * bears < qt:
-            keep = mu * bears / qt
+        if mu * load < qt:
+            keep = mu * load / qt
         now = (load - cohesion) * n + keep * q
         d = now - p
         unknowns.impulse[i] = now
@@ -189,6 +192,15 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
             climb += wp.float64(uphill)
         worst[t] = wp.max(worst[t], high)
         total[t] = total[t] + climb
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def renew_slip(rows: Rows, unknowns: Unknowns, known: wp.array(dtype=float)):
+        """De Saxcé's terms, if it is their turn."""
+        i = wp.tid()
+        if wp.mod(known[SWEEPS], RENEWED) == 1.0:
+            n = rows.normal[i]
+            it = answer(rows, i, unknowns.last_velocity[rows.a[i]], unknowns.last_velocity[rows.b[i]])
+            unknowns.slip[i] = rows.friction[i][0] * wp.length(it.u - wp.dot(it.u, n) * n)
 
     @wp.kernel(module="unique", enable_backward=False)
     def measure(
@@ -264,7 +276,7 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         else:
             eta[i] = wp.vec2(1.0 / rows.response[i][2], 1.0 / rows.response[i][3])
 
-    return SimpleNamespace(sweep=sweep, measure=measure, gradient=gradient, apply=apply, list_steps=list_steps)
+    return SimpleNamespace(sweep=sweep, renew_slip=renew_slip, measure=measure, gradient=gradient, apply=apply, list_steps=list_steps)
 
 
 @wp.kernel
@@ -275,6 +287,7 @@ def set_pace(known: wp.array(dtype=float)):
     known[BETA] = beta
     known[FIRST] = first
     known[SHARE] = share
+    known[SWEEPS] = known[SWEEPS] + 1.0
 
 
 @wp.kernel
