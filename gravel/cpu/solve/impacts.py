@@ -174,7 +174,7 @@ def foresee(first, last, contacts, touching, arranged, carry, restitution, times
         un = velocity_at(c, frame, touching, arranged.velocity, carry)[3]
         pull = weight * (gravity[0] * frame[0] + gravity[1] * frame[1] + gravity[2] * frame[2])
         if not balls and un < -threshold:
-            gap = gap_now(c, contacts, touching, shift) + un * (since - lead) + 0.5 * pull * since * since
+            gap = gap_now(c, contacts, touching, arranged, shift) + un * (since - lead) + 0.5 * pull * since * since
             touch = since + time_to_touch(max(gap, 0.0), un + pull * since, pull)
         # corners that follow within half a step touch with the first: a flat box does not tumble
         closing = un < -threshold and 0.0 <= touch <= 1.5 * step
@@ -185,12 +185,19 @@ def foresee(first, last, contacts, touching, arranged, carry, restitution, times
 
 
 @njit(**INNER)
-def gap_now(c, contacts, touching, shift):
+def gap_now(c, contacts, touching, arranged, shift):
     """The gap of contact c where the step looks, had its bodies always moved at the velocities that they have now."""
-    gap, a, b = float(contacts.gap[c]), touching.a[c], touching.b[c]
+    gap, i, j, a, b = float(contacts.gap[c]), contacts.a[c], contacts.b[c], touching.a[c], touching.b[c]
+    if not are_balls(a, b, arranged.tag):
+        for k in range(3):
+            gap += contacts.normal[c, k] * (shift[b, k] - shift[a, k])
+        return gap
+    seen = now = 0.0
     for k in range(3):
-        gap += contacts.normal[c, k] * (shift[b, k] - shift[a, k])
-    return gap
+        away = arranged.reach[j, k] - arranged.reach[i, k]
+        seen += away**2
+        now += (away + shift[b, k] - shift[a, k]) ** 2
+    return gap + math.sqrt(now) - math.sqrt(seen)
 
 
 @njit(**INNER)
@@ -314,7 +321,7 @@ def bounce(
                 if carry.size == 0 and not are_balls(a, b, tag):
                     near = False
                     for k in range(first, c):
-                        now = gap_now(k, contacts, touching, shift)
+                        now = gap_now(k, contacts, touching, arranged, shift)
                         near |= may_strike(a, b, k, contacts.a[k], contacts.b[k], velocity, reach, normal, now, step, fall)
                     if not near:
                         continue
@@ -351,8 +358,7 @@ def leave_flying(
       be energy, and those that touch only after the end of the step are not slowed down by then: they bounce in the next one;
     - the cone model would take sliding of these for closing, so that it is taken out (mu |u_t|; Coulomb's law has it so anyway).
 
-    Returns the largest penetration, m, on the ways that bodies really take: those that bounce before or after where the step looks
-    do not get as deep as it saw.
+    Returns the largest penetration, m, on the ways that bodies really take: those that bounce do not get as deep as the step saw.
     """
     depth = 0.0
     frames, target, load = np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST)
@@ -371,13 +377,14 @@ def leave_flying(
                 later = foresee(first, c, contacts, touching, arranged, *rest) < 0.0
             for k in range(first, c):
                 near = margin_of(margin, contacts.a[k], contacts.b[k], arranged.reach, arranged.extent, tag)
-                gap = gap_now(k, contacts, touching, shift)
+                gap = gap_now(k, contacts, touching, arranged, shift)
                 seen, bias = bias_of(contacts.gap[k], near, 1, scalars), bias_of(gap, near, 1, scalars)
-                depth = max(depth, -max(gap, float(contacts.gap[k])))
+                struck = blow[k, 0] != 0.0 or blow[k, 1] != 0.0 or blow[k, 2] != 0.0
+                if not struck:
+                    depth = max(depth, -max(gap, float(contacts.gap[k])))
                 if restitution > 0.0:
                     lay_frame(k, contacts, arranged, frame)
                     ux, uy, uz, un = velocity_at(k, frame, touching, arranged.velocity, carry)
-                    struck = blow[k, 0] != 0.0 or blow[k, 1] != 0.0 or blow[k, 2] != 0.0
                     if struck or un > threshold or (later and un < -threshold):
                         pull = weight * step * (gravity[0] * frame[0] + gravity[1] * frame[1] + gravity[2] * frame[2])
                         slip = math.sqrt(max(ux * ux + uy * uy + uz * uz - un * un, 0.0)) if scalars.coulomb == 0.0 else 0.0
