@@ -4,8 +4,9 @@ In: contacts and the velocities at the start of the step. Out: velocities after 
 
 A contact that closes within the step, faster than a threshold, is a collision: the pair's normal velocity becomes
 -e times what it is at the moment of touching, with Coulomb friction during the blow. Gravity acts before that moment and after it:
-with a blow at the start of the step and a whole step of gravity after it, the speed g h would be lost. A body that touches nothing
-else also gets the way right: the old velocity up to that moment, the new one from then on. One pair after the other, until none closes
+with a blow at the start of the step and a whole step of gravity after it, the speed g h would be lost. The way is right, too: at the old
+velocity up to that moment, at the new one from then on, so that a blow changes the path of a body and not the energy of that path. One
+pair after the other, part by part of the step so that they come nearly in their order in time, until none closes
 faster than the threshold. Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share
 a blow (Newton's cradle: -1/3, 2/3, 2/3 instead of 0, 0, 1); one after the other, the blow travels through, and with e = 1
 every single collision keeps energy and momentum.
@@ -25,6 +26,7 @@ from gravel.state import MATERIAL, SHAPE
 
 RESTITUTION_COLUMN = 1  # of materials.PAIR_FIELDS
 ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
+PARTS = 8  # of a step, one after the other: impacts come nearly in their order in time
 TURNS = 200  # of processes, where several act on a body; then likewise
 MOST = 64  # contacts of a pair that are struck at once
 PAIR_ROUNDS = 100  # for the contacts of one pair to agree
@@ -304,46 +306,52 @@ def bounce(
     frames, target, load = np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST)
     velocity, reach, normal, step, tag = arranged.velocity, arranged.reach, contacts.normal, times[0], arranged.tag
     fall = step * math.sqrt(gravity[0] ** 2 + gravity[1] ** 2 + gravity[2] ** 2)
-    for _ in range(ROUNDS):
-        touched_now = np.zeros(n, np.bool_)
-        before, waiting = collisions, 0
-        for tile in range(contacts.count.size):
-            c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
-            while c < end:
-                a, b, first = touching.a[c], touching.b[c], c
-                c = end_of_pair(first, end, touching)
-                if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
-                    continue
-                i, j = tag[a, MATERIAL], tag[b, MATERIAL]
-                restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
-                if restitution == 0.0:
-                    continue
-                if carry.size == 0 and not are_balls(a, b, tag):
-                    near = False
-                    for k in range(first, c):
-                        now = gap_now(k, contacts, touching, arranged, shift)
-                        near |= may_strike(a, b, k, contacts.a[k], contacts.b[k], velocity, reach, normal, now, step, fall)
-                    if not near:
+    waiting = 0
+    for part in range(PARTS):
+        horizon, later = step * (part + 1) / PARTS, np.zeros(n, np.bool_)
+        for _ in range(ROUNDS):
+            touched_now = np.zeros(n, np.bool_)
+            before = collisions
+            for tile in range(contacts.count.size):
+                c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
+                while c < end:
+                    a, b, first = touching.a[c], touching.b[c], c
+                    c = end_of_pair(first, end, touching)
+                    if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
                         continue
-                last = max(since[a], since[b])
-                rest = carry, restitution, times, gravity, threshold, last, shift, frames, target, load
-                moment = foresee(first, c, contacts, touching, arranged, *rest)
-                if moment >= 0.0 and barred.size > 0 and (barred[a] or barred[b]):
-                    waiting += 1
-                elif moment >= 0.0:
-                    for k in range(3):
-                        old[0, k], old[1, k] = velocity[a, k], velocity[b, k]
-                    strike(first, c, frames, contacts, touching, arranged, inertia, carry, friction, blow, target, load)
-                    # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
-                    if carry.size == 0 or min(tag[a, MOVES], tag[b, MOVES]) == 0:
-                        correct_way(a, b, times[1] - moment, arranged, partners, old, shift)
-                    for body in (a, b):
-                        if tag[body, MOVES] > 0:
-                            touched_now[body], since[body] = True, moment
-                    collisions += 1
-        if collisions == before:
-            break
-        touched = touched_now
+                    i, j = tag[a, MATERIAL], tag[b, MATERIAL]
+                    restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
+                    if restitution == 0.0:
+                        continue
+                    if carry.size == 0 and not are_balls(a, b, tag):
+                        near = False
+                        for k in range(first, c):
+                            now = gap_now(k, contacts, touching, arranged, shift)
+                            near |= may_strike(a, b, k, contacts.a[k], contacts.b[k], velocity, reach, normal, now, step, fall)
+                        if not near:
+                            continue
+                    last = max(since[a], since[b])
+                    rest = carry, restitution, times, gravity, threshold, last, shift, frames, target, load
+                    moment = foresee(first, c, contacts, touching, arranged, *rest)
+                    if moment > horizon:
+                        later[a], later[b] = later[a] or tag[a, MOVES] > 0, later[b] or tag[b, MOVES] > 0
+                    elif moment >= 0.0 and barred.size > 0 and (barred[a] or barred[b]):
+                        waiting += 1
+                    elif moment >= 0.0:
+                        for k in range(3):
+                            old[0, k], old[1, k] = velocity[a, k], velocity[b, k]
+                        strike(first, c, frames, contacts, touching, arranged, inertia, carry, friction, blow, target, load)
+                        # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
+                        if carry.size == 0 or min(tag[a, MOVES], tag[b, MOVES]) == 0:
+                            correct_way(a, b, times[1] - moment, arranged, partners, old, shift)
+                        for body in (a, b):
+                            if tag[body, MOVES] > 0:
+                                touched_now[body], since[body] = True, moment
+                        collisions += 1
+            if collisions == before:
+                break
+            touched = touched_now
+        touched = later
     return collisions, waiting
 
 
