@@ -328,9 +328,9 @@ class Engine(Protocol):
     def match(self, warm: bool) -> None:
         """Contacts find the impulses they had in the last step."""
 
-    def bounce(self, impacts_first: bool) -> int:
+    def bounce(self, impacts_first: bool) -> tuple[int, float]:
         """What the later stages need to know of the bodies at contacts; and impacts with restitution, unless the solver gives them
-        theirs; returns how many."""
+        theirs; returns how many, and the largest penetration, m, that they leave."""
 
     def add_forces(self) -> None:
         """Free velocities: gravity, forces, torques."""

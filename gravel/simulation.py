@@ -359,7 +359,8 @@ class Simulation:
         if warm:
             self.processes.hand_over(engine)
         lap("match")
-        impacts = engine.bounce(not self.solver.local)
+        impacts, penetration = engine.bounce(not self.solver.local)
+        found = found._replace(penetration=penetration)
         lap("impacts")
         engine.add_forces()
         lap("velocities")

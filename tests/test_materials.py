@@ -177,6 +177,29 @@ def test_rolling_friction_can_begin_in_a_running_simulation():
     assert sim.velocities[0, 0] == pytest.approx(1.0 - 0.2 * G * rho / radius / 1.4, abs=0.005)  # 7/5 m: of a ball that rolls
 
 
+@pytest.mark.parametrize("name", ["rolling_friction", "spinning_friction"])
+def test_torques_of_a_friction_that_begins_start_from_zero(device, name):
+    """The step before knew no torques, and what stands in memory where they would be is not read as such: neither what was there before
+    the run, nor what was left by an earlier time with this friction."""
+    rng, scene, ball = np.random.default_rng(3), gv.Scene(), gv.Material(friction=0.5)
+    places = 0.1 * np.stack(np.meshgrid(*[np.arange(7.0)] * 2, np.arange(4.0), indexing="ij"), -1).reshape(-1, 3) + (0, 0, 0.05)
+    speeds, spins = rng.normal(0, 0.3, places.shape), rng.normal(0, 5, places.shape)
+    scene.add_bodies(gv.Sphere(0.05), places, ball, velocities=speeds, angular_velocities=spins)
+    scene.add_body(gv.Plane(), material=ball, fixed=True)
+    sim = gv.Simulation(scene, 1 / 500, friction="coulomb")
+    for _ in range(2):
+        sim.set_pair(ball, ball, **{name: 0.0})
+        sim.run(until=sim.time + 5 * sim.dt)
+        sim.set_pair(ball, ball, **{name: 1e-3})
+        sim.next_problem(warm_start=True)
+        listed, torque = sim.engine.detector.contacts, sim.engine.torque if device == "cpu" else sim.engine.torque.numpy()
+        torque = np.concatenate([torque[first : first + count] for first, count in zip(listed.start, listed.count)])
+        assert len(torque) > 100 and not torque.any()
+        sim.run(until=sim.time + 5 * sim.dt)
+        assert np.abs(sim.engine.last.torque).max() > 0
+        assert np.abs(sim.velocities).max() < 3.0 and np.abs(sim.angular_velocities).max() < 100.0
+
+
 def test_checkpoints_and_copies_keep_materials_apart(tmp_path):
     scene, floor, smooth, rough = sleds()
     sim = simulated(scene)

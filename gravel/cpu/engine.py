@@ -408,27 +408,33 @@ class CpuEngine:
         self.blow = self.buffers.array("blow", found.contact_room if bouncy or not impacts_first else 0, (3,))
         self.shifted = False
         if not bouncy or (found.contact_total == 0 and self.share.alone):
-            return 0
-        return self._collide(self.inertia, self.carry)
+            return 0, float(found.penetration)
+        outcome = self._collide(self.inertia, self.carry)
+        self.carry = self.lifted
+        return outcome
 
     def _collide(self, inertia, carry):
-        """Impacts, one after the other; returns how many."""
+        """Impacts, one after the other; returns how many, and the largest penetration that they leave."""
         found, rules = self.detector, self.rules
         times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
         self.shift = self.buffers.array("shift", len(found.order), (3,), "f8")
         partners = self.buffers.array("partners", len(found.order), dtype="i4")
-        self.blow[:], self.shift[:] = 0, 0
+        since = self.buffers.array("since", len(found.order), dtype="f8")
+        self.blow[:], self.shift[:], since[:] = 0, 0, 0
         impacts.count_partners(found.touching, partners)
-        on = rules.contact_values, times, rules.gravity, rules.threshold, partners
+        seen, on = (found.contacts, found.touching, found.arranged), (rules.contact_values, times, rules.gravity, rules.threshold)
         strike = lambda touched, barred: impacts.bounce(  # noqa: E731
-            found.contacts, found.touching, found.arranged, inertia, carry, *on, touched, barred, self.blow, self.shift
+            *seen, inertia, carry, *on, partners, touched, barred, since, self.blow, self.shift
         )
         touched = np.ones(len(found.order), np.bool_)
-        if not self.share.alone:
-            return self._bounce_in_turns(strike, partners, touched)
-        collisions = int(strike(touched, np.empty(0, np.bool_))[0])
-        self.shifted = collisions > 0
-        return collisions
+        if self.share.alone:
+            collisions = int(strike(touched, np.empty(0, np.bool_))[0])
+            self.shifted = collisions > 0
+        else:
+            collisions = self._bounce_in_turns(strike, partners, touched)
+        self.lifted = self.buffers.array("lifted", len(self.blow), (3,))
+        rest = since, self.blow, self.shift, rules.scalars, rules.margin, self.lifted
+        return collisions, float(impacts.leave_flying(*seen, carry, *on, *rest))
 
     def _bounce_in_turns(self, strike, partners, touched):
         """Where several processes act on a body, one at a time may strike it: two blows at once would be too much."""

@@ -381,17 +381,20 @@ class GpuEngine(CpuEngine):
         self._find_carry()
         self.blow, self.shifted = np.empty((0, 3), np.float32), False
         if not (rules.bouncy and impacts_first) or (found.contact_total == 0 and self.share.alone):
-            return 0
+            return 0, float(found.penetration)
         return self._bounce_on_host()
 
     def _bounce_on_host(self):
         """Impacts one after the other, on copies of contacts and velocities."""
         found = self.detector
         self.blow = np.zeros((found.contact_total, 3), np.float32)
-        collisions = self._collide(to_host(self.inertia).reshape(-1), to_host(self.carry))
+        outcome = self._collide(to_host(self.inertia).reshape(-1), to_host(self.carry))
         if self.shifted:
             to_device(found.arranged.velocity, found.device_arranged.velocity)
-        return collisions
+        if found.contact_total:
+            self.carry = self.device_buffers.array("lifted", found.contact_total, (3,))
+            to_device(self.lifted, self.carry)
+        return outcome
 
     def _find_carry(self):
         found, lattice = self.detector, self.lattice

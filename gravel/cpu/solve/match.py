@@ -53,7 +53,7 @@ def match_tile(tile, contact_a, contact_b, feature, start, count, order, identit
             sign = 1 if old_a[old] == a else -1
             for k in range(3):
                 impulse[c, k] = sign * old_impulse[old, k]
-                if torque.size > 0:
+                if torque.size > 0 and old_torque.size > 0:  # the last step may have known no rolling friction
                     torque[c, k] = sign * old_torque[old, k]
 
 
