@@ -1,5 +1,7 @@
 """Machines whose light parts carry heavy loads, at the step that the user chose."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,21 @@ def test_a_light_chain_holds_a_heavy_payload(payload, hinges):
         if k % 50 == 0:
             assert abs(energy_of(sim) - start) <= 0.01 * scale
             assert np.linalg.norm(sim.positions[-1]) <= 1.001 * (LENGTH + PAYLOAD_RADIUS)
+
+
+def test_open_joints_are_told_once():
+    """A link that is put 5 mm aside, 2.5 % of what is 0.2 m long, cannot come back within a step at the recovery speed."""
+    scene = gv.Scene(gravity=(0, 0, 0))
+    links = [scene.add_body(gv.Box((0.05, 0.01, 0.01)), position=(x, 0, 0), material=gv.Material(density=1000)) for x in (0.05, 0.15)]
+    joint = scene.add_joint(gv.Spherical(*links, point=(0.1, 0, 0)))
+    sim = gv.Simulation(scene, dt=1e-3, recovery_speed=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.step()
+    sim.positions[links[1]] += (0, 0.005, 0)
+    words = rf"joint {joint} \(Spherical.*\) is open by 0.00\d+ m, .* % of its machine's size, in step 2: .*dt.* 0.00025 s"
+    with pytest.warns(UserWarning, match=words):
+        sim.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.step()
