@@ -18,6 +18,7 @@ from gravel.state import LINEAR, MATERIAL, SHAPE, STATUS, can_move
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 DEEP = 0.05  # of the smaller body's radius: a penetration that is worth a warning
 MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
+OPEN = 1e-2  # of a machine's size: what joints may be open by before a word is said
 EARTH = 9.81  # m/s2: what counts as weight where there is no gravity
 
 
@@ -95,6 +96,31 @@ def warn_of_depth(simulation, report):
         f"bodies {a} and {b} overlap by {penetration:.3g} m, {100 * penetration / size:.0f} % of the smaller one's radius, in step "
         f"{report.step}{unsolved}: bodies that start apart, a smaller dt or more iterations keep them apart, and heavy bodies on "
         f"much lighter ones need more of both",
+        stacklevel=4,
+    )
+
+
+def warn_of_open_joints(simulation, report):
+    """Once: a joint that is open by more than a share of its machine's size, in which step, and what can be done about it."""
+    state, mechanism = simulation.engine.joint_state(), simulation.mechanism
+    if not len(state.violation):  # another process has the machines
+        return
+    simulation._widest = report.joint_violation
+    joint = int(np.argmax(state.violation))
+    bodies = mechanism.machine_of_joint(joint, state)
+    if not bodies:
+        return
+    position, radius = simulation.engine.pick("position", bodies), simulation.engine.pick("extent", bodies)[:, 3:]
+    # the bodies themselves, not how far they are apart: a machine that comes to pieces is no larger for it
+    size = min(float(np.linalg.norm(np.ptp(position, axis=0))), float(radius.sum())) + 2.0 * float(radius.max(initial=0.0))
+    gap = float(state.violation[joint])
+    if not gap > OPEN * size:
+        return
+    simulation._widest = np.inf
+    warnings.warn(
+        f"{mechanism.names[joint]} is open by {gap:.3g} m, {100 * gap / size:.2g} % of its "
+        f"machine's size, in step {report.step}: its bodies move too fast, or bear too much, for this step; a smaller dt may keep it "
+        f"closed, try {simulation.dt / 4:.2g} s",
         stacklevel=4,
     )
 

@@ -229,6 +229,7 @@ class Simulation:
         self._stepped = False  # whether a step was taken by this object: the first may have to compile
         self._under_way = _nobody  # who is changing the engine, if anybody is
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
+        self._widest = 0.0  # m, likewise of open joints
         self._warned_of_speed = False
         self._pages: list[Any] = []  # pages that follow it, see ``view``
         cautions.check_cohesion(self, self.materials.contact_values())
@@ -331,6 +332,8 @@ class Simulation:
             cautions.warn_of_overlaps(self, found.penetration)
         if found.penetration > self._deepest:
             cautions.warn_of_depth(self, self.report)
+        if violation > self._widest:
+            cautions.warn_of_open_joints(self, self.report)
         if not self._warned_of_speed:
             cautions.warn_of_speed(self)
         return self.report
@@ -1134,7 +1137,7 @@ class Simulation:
         functions = self.motions, self.mechanism.function_laws(), self.surfaces
         twin = from_bytes(to_bytes(self, contacts=False), self.threads, *functions)
         twin.materials, twin._material_of = self.materials.copy(), self._material_of[:]
-        twin.report, twin._deepest, twin._warned_of_speed = self.report, self._deepest, self._warned_of_speed
+        twin.report, twin._deepest, twin._widest, twin._warned_of_speed = self.report, self._deepest, self._widest, self._warned_of_speed
         if self.knows_contacts:
             twin.know_contacts(self.contacts)
         return twin

@@ -216,6 +216,11 @@ class Mechanism:
         """Body -> number of the machine it belongs to: bodies that joints connect, by way of bodies that can move."""
         return self._labels(state)[1]
 
+    def machine_of_joint(self, joint, state):
+        """Ids of the bodies that can move of a joint's machine; a gear belongs to that of its joints."""
+        label, machine = self._labels(state)
+        return [b for b, number in machine.items() if number == label[joint]]
+
     def driven_machines(self, state, moving):
         """Numbers of those machines that a motor or a spring drives, or that hang on a body which is ``moving`` (ids)."""
         label, holds = self._labels(state)[0], state.broken == 0

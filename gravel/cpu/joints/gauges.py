@@ -28,7 +28,8 @@ from gravel.state import MOVABLE, REMOVED, STATUS
 
 # a joint as it is seen at some poses: arms, vector d between its points, axes of its frames, quaternion of the turn from a to b
 ARM_A, ARM_B, APART, AXES_A, AXES_B, TURNED, SEEN = 0, 3, 6, 9, 18, 27, 31
-STIFF = 0.25  # h^2 K / 4 over the inertia from which on links count as stiff: w h = 1
+STIFF = 1.0  # (w h)^2 from which on links count as stiff
+CALM = 0.2  # of the added inertia's momentum relative to the links around: what a step takes from a stiff link
 
 
 class Anchors(NamedTuple):
@@ -60,6 +61,7 @@ class Members(NamedTuple):
     inverse_inertia: np.ndarray  # (k, 6) xx xy xz yy yz zz, world frame
     mass: np.ndarray  # (k,)
     inertia: np.ndarray  # (k, 6)
+    calming: np.ndarray  # (k, 3) what the angular velocities of stiff ones change by before the step
 
 
 def make_members(identity):
@@ -78,6 +80,7 @@ def make_members(identity):
         np.zeros((k, 6)),
         np.zeros(k),
         np.zeros((k, 6)),
+        np.zeros((k, 3)),
     )
 
 
@@ -150,9 +153,10 @@ def stiffen_members(anchors, members, force, step):
     stable; returns how many.
 
     A light link under a tension T turns back with the frequency w = sqrt(12 T / (m l)). Evaluated where the step looks, that
-    stiffness K is stable up to w h = 2 only. The rule of average acceleration is stable for any: it adds h^2 K / 4 to the inertia
-    (Tournier et al. 2015 add the whole geometric stiffness, implicitly). It is added where and as far as h^2 K / 4 exceeds a
-    share of the inertia, so that mechanisms that are not stiff move, and keep their angular momentum, exactly as without."""
+    stiffness K is stable up to w h = 2 only. With h^2 K added to the inertia w h stays below 1 (Tournier et al. 2015). It is added
+    where and as far as h^2 K exceeds the inertia, so that mechanisms that are not stiff move, and keep their angular momentum,
+    exactly as without. (h^2 K / 4, the rule of average acceleration, is stable too, but just so: K follows from the last step's
+    forces, and where these grow it is too small.)"""
     count = members.place.size
     leverage = np.zeros((count, 3, 3))
     for j in range(anchors.member_a.size):
@@ -163,31 +167,85 @@ def stiffen_members(anchors, members, force, step):
             _, arm_b, _ = place(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
             add_leverage(a, arm_a, -fx, -fy, -fz, leverage)
             add_leverage(b, arm_b, fx, fy, fz, leverage)
-    stiff = 0
+    stiff, added, weight = 0, np.zeros((count, 3, 3)), np.zeros(count)
     for k in range(count):
         if members.status[k] != MOVABLE:
             continue
         inverse = members.inverse_inertia[k]
         size = math.sqrt((leverage[k] * leverage[k]).sum())
-        if 0.25 * step * step * size * (inverse[0] + inverse[3] + inverse[5]) <= STIFF:
+        if step * step * size * (inverse[0] + inverse[3] + inverse[5]) <= STIFF:
             continue
         t = members.inertia[k]
         inertia = np.array([[t[0], t[1], t[2]], [t[1], t[3], t[4]], [t[2], t[4], t[5]]])
-        values, axes = np.linalg.eigh(0.25 * step * step * leverage[k] - STIFF * inertia)
+        values, axes = np.linalg.eigh(step * step * leverage[k] - STIFF * inertia)
         if values[2] <= 0.0:
             continue
         stiff += 1
         for c in range(3):
             for i in range(3):
                 for j in range(3):
-                    inertia[i, j] += max(values[c], 0.0) * axes[i, c] * axes[j, c]
+                    added[k, i, j] += max(values[c], 0.0) * axes[i, c] * axes[j, c]
+        weight[k] = max(values[0], 0.0) + max(values[1], 0.0) + values[2]
+        inertia += added[k]
         back = np.linalg.inv(inertia)
         c = 0
         for i in range(3):
             for j in range(i, 3):
                 members.inertia[k, c], members.inverse_inertia[k, c] = inertia[i, j], 0.5 * (back[i, j] + back[j, i])
                 c += 1
+    if stiff > 0:
+        calm_members(anchors, members, added, weight)
     return stiff
+
+
+@njit(**INNER)
+def first_of(group, k):
+    """The first of a member's group, along ever shorter ways (union-find)."""
+    while group[k] != k:
+        group[k] = group[group[k]]
+        k = group[k]
+    return k
+
+
+@njit(**INNER)
+def group_stiff(anchors, weight):
+    """(k,) the first of the stiff members (those with a ``weight``) that joints connect with each, by way of stiff members."""
+    group = np.arange(weight.size)
+    for j in range(anchors.member_a.size):
+        a, b = anchors.member_a[j], anchors.member_b[j]
+        if a >= 0 and b >= 0 and anchors.broken[j] == 0 and weight[a] > 0.0 and weight[b] > 0.0:
+            a, b = first_of(group, a), first_of(group, b)
+            group[max(a, b)] = min(a, b)
+    for k in range(weight.size):
+        group[k] = first_of(group, k)
+    return group
+
+
+@njit(**INNER)
+def calm_members(anchors, members, added, weight):
+    """``members.calming`` := what the angular velocities of stiff members change by, so that a taut chain does not tremble.
+
+    Links that swing across the chain pull at its ends twice in a period. The ``added`` inertia follows that pull a step late, and
+    inertia that grows while a body turns fastest gives it energy: the swing grows until the chain breaks. So some of the added
+    inertia's momentum is taken, relative to the mean of the stiff members around. For a chain that mean is the turn of the line
+    between its ends: what the chain carries keeps its motion."""
+    group = group_stiff(anchors, weight)
+    total, mean = np.zeros(weight.size), np.zeros((weight.size, 3))
+    for k in range(weight.size):
+        total[group[k]] += weight[k]
+        for c in range(3):
+            mean[group[k], c] += weight[k] * members.velocity[k, 3 + c]
+    members.calming[:] = 0.0
+    for k in range(weight.size):
+        if weight[k] > 0.0:
+            t, excess, taken = members.inverse_inertia[k], members.velocity[k, 3:] - mean[group[k]] / total[group[k]], np.zeros(3)
+            for i in range(3):
+                for j in range(3):
+                    taken[i] += CALM * added[k, i, j] * excess[j]
+            x, y, z = taken
+            members.calming[k, 0] = -(t[0] * x + t[1] * y + t[2] * z)
+            members.calming[k, 1] = -(t[1] * x + t[3] * y + t[4] * z)
+            members.calming[k, 2] = -(t[2] * x + t[4] * y + t[5] * z)
 
 
 @njit(**INNER)

@@ -298,12 +298,15 @@ def gather(bodies, step, members):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def measure(bodies, order, where, step, anchors, force, members, laws, rows, measured, inertia):
-    """Members, gauges and gradients of all rows where the bodies are; ``inertia`` (of all bodies) gets what stiff members add."""
+    """Members, gauges and gradients of all rows where the bodies are; ``inertia`` (of all bodies) gets what stiff members
+    add. Returns how many are stiff."""
     gather_members(*bodies, step, members)
     find_rows(order, where, members)
-    if stiffen_members(anchors, members, force, step) > 0:
+    stiff = stiffen_members(anchors, members, force, step)
+    if stiff > 0:
         write_inertia(members, inertia)
     measure_rows(anchors, members, laws, step, rows, measured)
+    return stiff
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

@@ -36,6 +36,7 @@ class JointStage:
         self.coordinate_joint, self.coordinate_gauge = joints.coordinate_joint, joints.coordinate_gauge
         self.coordinate, self.rate = np.zeros(k), np.zeros(k)
         self.force, self.torque, self.motor, self.violation = np.zeros((j, 3)), np.zeros((j, 3)), np.zeros((j, 2)), np.zeros(j)
+        self.stiff = 0  # members that their joints' pull makes stiff in this step
         self.find_places()
         self.gather(bodies, 0.0)
         self.lightness = lightness_of(self.rows, ends, member, self.members)
@@ -83,17 +84,19 @@ class JointStage:
     def measure(self, bodies, order, where, step, inertia):
         """Gauges and gradients of all rows at the bodies' poses; ``inertia`` (of all bodies) gets what stiff members add to theirs."""
         rest = self.members, self.laws, self.rows, self.measured, inertia
-        laws.measure(fields_of(bodies), order, where, step, self.anchors, self.force, *rest)
+        self.stiff = laws.measure(fields_of(bodies), order, where, step, self.anchors, self.force, *rest)
 
     def gather(self, bodies, step):
         laws.gather(fields_of(bodies), step, self.members)
 
     def assemble(self, step, recovery_speed, threshold, velocity, warm):
-        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities."""
+        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities, and stiff links are calmed."""
         softness = 0.0 if self.block.system is None else direct.softness_of(velocity.dtype)
         self._apply_laws(step, recovery_speed, threshold, softness)
         if self.kicked:
             joint_rows.apply_joints(self.rows, self.measured.kick, velocity)
+        if self.stiff:
+            velocity.reshape(-1, 8)[self.members.row, 4:7] += self.members.calming
         self.block.renew(warm)
 
     def _apply_laws(self, step, recovery_speed, threshold, softness):

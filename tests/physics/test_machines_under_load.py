@@ -1,0 +1,69 @@
+"""Machines whose light parts carry heavy loads, at the step that the user chose."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gravel as gv
+from gravel.rotations import between, to_matrix
+
+GRAVITY = 9.81
+LINKS, LINK, PAYLOAD_RADIUS = 10, 0.1, 0.03  # m
+LENGTH = LINKS * LINK
+
+
+def loaded_chain(payload, angle, hinges=False, **settings):
+    """A straight chain of thin rods at an angle below the horizontal, with a ball of so many links' mass at its end."""
+    scene = gv.Scene(gravity=(0, 0, -GRAVITY))
+    along = np.array([np.cos(angle), 0.0, -np.sin(angle)])
+    rod, rods, before = gv.Capsule(0.005, LINK / 2 - 0.005), gv.Material(density=1000), None
+
+    def join(body, point):
+        scene.add_joint(gv.Revolute(before, body, point=point, axis=(0, 1, 0)) if hinges else gv.Spherical(before, body, point=point))
+        return body
+
+    for k in range(LINKS):
+        body = scene.add_body(rod, position=along * LINK * (k + 0.5), quaternion=between((0, 0, 1), tuple(along)), material=rods)
+        before = join(body, along * LINK * k)
+    mass = payload / scene.bodies.inverse_mass[before][0]
+    heavy = gv.Material(density=mass / (4 / 3 * np.pi * PAYLOAD_RADIUS**3))
+    join(scene.add_body(gv.Sphere(PAYLOAD_RADIUS), position=along * (LENGTH + PAYLOAD_RADIUS), material=heavy), along * LENGTH)
+    return gv.Simulation(scene, **settings)
+
+
+def energy_of(sim):
+    spins = np.array([to_matrix(q).T @ w for q, w in zip(sim.quaternions, sim.angular_velocities)])
+    moving = 0.5 * (sim.masses[:, None] * sim.velocities**2).sum() + 0.5 * (sim.inertias * spins**2).sum()
+    return moving + GRAVITY * sim.masses @ sim.positions[:, 2]
+
+
+@pytest.mark.parametrize("payload, hinges", [(1e3, False), (1e4, False), (1e4, True)])
+def test_a_light_chain_holds_a_heavy_payload(payload, hinges):
+    """The links swing across the taut chain far too fast for the step; it opens by no more than 1e-3 of its length, and what swings
+    keeps its energy."""
+    sim = loaded_chain(payload, 0.0, hinges, dt=1 / 500)
+    start, scale = energy_of(sim), sim.masses.sum() * GRAVITY * LENGTH
+    for k in range(1500):
+        assert sim.step().joint_violation <= 1e-3 * LENGTH
+        if k % 50 == 0:
+            assert abs(energy_of(sim) - start) <= 0.01 * scale
+            assert np.linalg.norm(sim.positions[-1]) <= 1.001 * (LENGTH + PAYLOAD_RADIUS)
+
+
+def test_open_joints_are_told_once():
+    """A link that is put 5 mm aside, 2.5 % of what is 0.2 m long, cannot come back within a step at the recovery speed."""
+    scene = gv.Scene(gravity=(0, 0, 0))
+    links = [scene.add_body(gv.Box((0.05, 0.01, 0.01)), position=(x, 0, 0), material=gv.Material(density=1000)) for x in (0.05, 0.15)]
+    joint = scene.add_joint(gv.Spherical(*links, point=(0.1, 0, 0)))
+    sim = gv.Simulation(scene, dt=1e-3, recovery_speed=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.step()
+    sim.positions[links[1]] += (0, 0.005, 0)
+    words = rf"joint {joint} \(Spherical.*\) is open by 0.00\d+ m, .* % of its machine's size, in step 2: .*dt.* 0.00025 s"
+    with pytest.warns(UserWarning, match=words):
+        sim.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.step()
