@@ -71,19 +71,21 @@ def cradle() -> Outcome:
 @case("Oblique impact")
 def oblique_impact() -> Outcome:
     r"""A ball without spin hits the floor askew. Friction acts with $\mu (1 + e) v_n$ while the contact slips; where $\tfrac{2}{7} v_t$ is
-    less than that, it ends slipping, and the ball leaves rolling at $\tfrac{5}{7} v_t$ (Walton 1993)."""
+    less than that, it ends slipping, and the ball leaves rolling at $\tfrac{5}{7} v_t$ (Walton 1993). A contact found before
+    it touches has a longer lever arm, by up to half of the way of a step: 0.3 % of the radius at steps of 0.2 ms, for which 0.1 % of the
+    blow is allowed."""
     mu, e, down, speeds = 0.1, 0.8, 3.0, np.array([0.25, 0.5, 1.0, 1.5, 1.8, 2.0, 2.5, 3.0, 4.0])
     rubber, found = Material(friction=mu, restitution=e), []
     for speed in speeds:
         scene = on_floor(rubber, gravity=(0, 0, 0))
         scene.add_body(Sphere(0.1), (0, 0, 0.2), rubber, velocity=(speed, 0, -down))
-        found.append(advance(simulate(scene), 0.1).velocities[1])
+        found.append(advance(simulate(scene, 2e-4), 0.1).velocities[1])
     found, blow = np.array(found), mu * (1 + e) * down
     curves = [
         Curve("along the floor", speeds, np.maximum(speeds - blow, 5 / 7 * speeds), found[:, 0]),
         Curve("up", speeds, np.full(len(speeds), e * down), found[:, 2]),
     ]
-    return largest("speed along the floor before, m/s", "speed after, m/s", curves, down, "of the speed of the blow", 0.01)
+    return largest("speed along the floor before, m/s", "speed after, m/s", curves, down, "of the speed of the blow", 0.001)
 
 
 def gas(seed=1):
