@@ -17,16 +17,14 @@ from gravel.validation.running import SETTINGS, at
 FAMILIES = {
     "motion": "Motion without contact",
     "friction": "Friction",
-    "sliding": "Bodies that slide and roll",
+    "sliding": "Blocks set sliding",
     "impacts": "Impacts",
     "gases": "Gases",
     "loads": "Loads at rest",
     "stacks": "Stacks and walls",
     "machines": "Machines",
-    "chains": "Chains and long runs",
     "grains": "Grains",
-    "rheology": "Sheared grains",
-    "flows": "Drum and column",
+    "flows": "Columns that collapse",
 }
 CASES: dict[str, "Case"] = {}
 

@@ -68,6 +68,61 @@ def cradle() -> Outcome:
     return largest("ball", "speed after the blows, m/s", curves, 1.0, "m/s", 1e-9, rounding(20, 1.0))
 
 
+@case("Ball dropped with speed sideways")
+def dropped_sideways() -> Outcome:
+    r"""A ball dropped from $h$ = 0.3 m rises to $e^2 h$ whatever its speed along the floor: friction takes of that speed only (Newton's and
+    Coulomb's laws). $e = 0.8$, $\mu = 0.5$, steps of 1/500 s."""
+    height, e, speeds = 0.3, 0.8, np.array([0.0, 1.0, 2.0, 4.0, 6.0])
+    rubber, found = Material(friction=0.5, restitution=e), []
+    for speed in speeds:
+        scene = on_floor(rubber)
+        scene.add_body(Sphere(0.05), (0, 0, 0.05 + height), rubber, velocity=(speed, 0, 0))
+        sim = advance(simulate(scene, 1 / 500), np.sqrt(2 * height / G) + 0.02)
+        found.append(record(sim, 0.3, lambda sim: sim.positions[1, 2] - 0.05)[1].max())
+    curve = Curve("rebound", speeds, np.full(len(speeds), e**2 * height), np.array(found))
+    return largest("speed along the floor, m/s", "height of the rebound, m", [curve], height, "of the height", 2e-3)
+
+
+@case("Restitution by the angle of incidence")
+def restitution_by_angle() -> Outcome:
+    r"""A ball of 3 m/s hits the floor at an angle from its normal, and leaves it with $e$ times the normal speed, at every angle and
+    wherever in a step it touches (Newton's law). $e = 0.9$, $\mu = 0.5$, steps of 1/500 s, five places of touching within a step for
+    each angle, of which the lowest and the highest $e$ are drawn. Single precision rounds at defaults."""
+    e, speed, degrees = 0.9, 3.0, np.array([15, 30, 45, 60, 63, 67, 75, 80, 85], float)
+    rubber, found = Material(friction=0.5, restitution=e), []
+    for angle in np.radians(degrees):
+        for phase in np.arange(5) / 5:
+            down = speed * np.cos(angle)
+            scene = on_floor(rubber, gravity=(0, 0, 0))
+            scene.add_body(Sphere(0.1), (0, 0, 0.1 + (10 + phase) * down / 500), rubber, velocity=(speed * np.sin(angle), 0, -down))
+            found.append(advance(simulate(scene, 1 / 500), 0.04).velocities[1, 2] / down)
+    found = np.array(found).reshape(len(degrees), 5)
+    wanted = np.full(len(degrees), e)
+    curves = [Curve("lowest", degrees, wanted, found.min(axis=1)), Curve("highest", degrees, wanted, found.max(axis=1))]
+    return largest("angle from the normal, degrees", "restitution", curves, 1.0, "of one", 1e-6, 1e-5)
+
+
+@case("Pairs that graze")
+def grazing_pairs() -> Outcome:
+    r"""Two balls of diameter $d$ pass at a distance $b$: where they touch, the normal is at $\arcsin(b/d)$ from their way, and along it
+    they leave with $e$ times the speed of approach (Newton's law). $e = 0.9$, $\mu = 0.5$, 2 m/s, steps of 1/500 s, at five places of
+    touching within a step, of which the lowest and the highest $e$ are drawn. A hundredth is allowed, since the normal is that of a step."""
+    e, speed, d, shares = 0.9, 2.0, 0.1, np.array([0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98])
+    rubber, found = Material(friction=0.5, restitution=e), []
+    for share in shares:
+        normal = np.array([np.sqrt(1 - share**2), share, 0.0])
+        for phase in np.arange(5) / 5:
+            scene = Scene(gravity=(0, 0, 0))
+            scene.add_body(Sphere(d / 2), (0, 0, 0), rubber, velocity=(speed, 0, 0))
+            scene.add_body(Sphere(d / 2), (d * normal[0] + (10 + phase) * speed / 500, d * share, 0), rubber)
+            velocities = advance(simulate(scene, 1 / 500), 0.1).velocities
+            found.append((velocities[1] - velocities[0]) @ normal / (speed * normal[0]))
+    found = np.array(found).reshape(len(shares), 5)
+    wanted = np.full(len(shares), e)
+    curves = [Curve("lowest", shares, wanted, found.min(axis=1)), Curve("highest", shares, wanted, found.max(axis=1))]
+    return largest("distance of passing, diameters", "restitution", curves, 1.0, "of one", 0.01)
+
+
 @case("Oblique impact")
 def oblique_impact() -> Outcome:
     r"""A ball without spin hits the floor askew. Friction acts with $\mu (1 + e) v_n$ while the contact slips; where $\tfrac{2}{7} v_t$ is
