@@ -106,7 +106,7 @@ def restitution_by_angle() -> Outcome:
 def grazing_pairs() -> Outcome:
     r"""Two balls of diameter $d$ pass at a distance $b$: where they touch, the normal is at $\arcsin(b/d)$ from their way, and along it
     they leave with $e$ times the speed of approach (Newton's law). $e = 0.9$, $\mu = 0.5$, 2 m/s, steps of 1/500 s, at five places of
-    touching within a step, of which the lowest and the highest $e$ are drawn. A hundredth is allowed, since the normal is that of a step."""
+    touching within a step, of which the lowest and the highest $e$ are drawn. A hundredth is allowed: the normal is that of a step."""
     e, speed, d, shares = 0.9, 2.0, 0.1, np.array([0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98])
     rubber, found = Material(friction=0.5, restitution=e), []
     for share in shares:
