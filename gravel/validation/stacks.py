@@ -45,7 +45,7 @@ def ten_boxes() -> Outcome:
 def towers() -> Outcome:
     """Ten boxes of 0.2 m, and ten cylinders as high and wide, each exactly on top of the other, for 60 s, in steps of 1/500 s: nothing
     moves. A hundredth of a millimetre is allowed."""
-    shapes = {"boxes": Box((0.1, 0.1, 0.1)), "cylinders": Cylinder(0.1, 0.2)}
+    shapes = {"boxes": Box((0.1, 0.1, 0.1)), "cylinders": Cylinder(0.1, half_length=0.1)}
     return rests({name: drift(pile(shape, tower()), 60.0) for name, shape in shapes.items()}, 0.01)
 
 
