@@ -21,9 +21,9 @@ def validate(names, output, only_list):
 
     if only_list:
         for case in CASES.values():
-            click.echo(f"{case.name:20} {case.title}{' (slow)' if case.slow else ''}")
+            click.echo(f"{case.name:26} {case.title}{' (slow)' if case.slow else ''}")
         return
-    click.echo(f"         {'case':22} {'at defaults':>11} {'allowed':>8}   {'tight':>11} {'allowed':>8}")
+    click.echo(f"         {'case':26} {'at defaults':>11} {'allowed':>8}   {'tight':>11} {'allowed':>8}")
     found = run(names, output, tell)
     if output is not None:
         click.echo(f"wrote {len(found)} figures to {output}")
@@ -38,4 +38,4 @@ def tell(case, outcomes):
         outcome = outcomes.get(settings)
         cells.append(f"{'':20}" if outcome is None else f"{outcome.error:11.2g} {outcome.bound:8.2g}{' ' if outcome.passed else '!'}")
     word = "ok    " if all(outcome.passed for outcome in outcomes.values()) else "FAILED"
-    click.echo(f"  {word} {case.name:22} {'  '.join(cells)} {measure}")
+    click.echo(f"  {word} {case.name:26} {'  '.join(cells)} {measure}")
