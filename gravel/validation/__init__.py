@@ -1,6 +1,17 @@
 """Validation: simulations beside the formulas they must follow, as curves, errors and figures (``gravel validate``)."""
 
-from gravel.validation import friction, grains, impacts, loads, machines, motion  # noqa: F401  # they register their cases
+from gravel.validation import (  # noqa: F401  # they register their cases
+    flows,
+    friction,
+    gases,
+    grains,
+    impacts,
+    loads,
+    machines,
+    motion,
+    sliding,
+    stacks,
+)
 from gravel.validation.case import CASES, Case, Curve, Outcome
 from gravel.validation.page import validate
 

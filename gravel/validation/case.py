@@ -1,23 +1,30 @@
 """Cases of validation: a simulation beside the formula that it must follow.
 
 A case is a short function without arguments that returns an ``Outcome``: curves of formula and simulation at the same places, an error
-and the bound it must keep. Its docstring says the formula and where it comes from, in Markdown with TeX between dollar signs; the page
-of figures prints it.
+and the bound it must keep. It runs twice, at default settings and at tight ones (``gravel.validation.running``), unless it is marked as
+``only`` one of them. Its docstring says the formula and where it comes from, in Markdown with TeX between dollar signs; the page of
+figures prints it. Where the bound at defaults is another one, the docstring says why.
 """
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from gravel.validation.running import SETTINGS, at
 
 FAMILIES = {
     "motion": "Motion without contact",
     "friction": "Friction",
+    "sliding": "Blocks set sliding",
     "impacts": "Impacts",
+    "gases": "Gases",
     "loads": "Loads at rest",
+    "stacks": "Stacks and walls",
     "machines": "Machines",
     "grains": "Grains",
+    "flows": "Columns that collapse",
 }
 CASES: dict[str, "Case"] = {}
 
@@ -37,7 +44,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case found: the words of both axes with their units, the curves, the error, what it is measured by, and its bound."""
+    """What a case found: the words of both axes with their units, the curves, the error, what it is measured by, and its bound, with
+    the one at default settings where that is another."""
 
     across: str
     up: str
@@ -45,6 +53,7 @@ class Outcome:
     error: float
     measure: str
     bound: float
+    at_defaults: float | None = None  # bound there; None: the same
     log: bool = False  # both axes
 
     @property
@@ -54,31 +63,47 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Case:
-    """A named case; ``slow``: it takes more than a few seconds, and the normal tests leave it out."""
+    """A named case; ``slow``: it takes more than a few seconds, and the normal tests leave it out. ``settings``: those it runs at."""
 
     name: str
     title: str
     family: str
-    run: Callable[[], Outcome]
+    function: Callable[[], Outcome]
     slow: bool
+    settings: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        return inspect.getdoc(self.run) or ""
+        return inspect.getdoc(self.function) or ""
+
+    def run(self, settings: str = "defaults") -> Outcome:
+        """The outcome at some settings; its ``bound`` is the one that holds there."""
+        with at(settings):
+            outcome = self.function()
+        if settings == "defaults" and outcome.at_defaults is not None:
+            return replace(outcome, bound=outcome.at_defaults)
+        return outcome
+
+    def run_all(self) -> dict[str, Outcome]:
+        """By settings."""
+        return {settings: self.run(settings) for settings in self.settings}
 
 
-def case(title: str, slow: bool = False):
-    """Makes a function a case: its name is the function's with hyphens, its family the file's."""
+def case(title: str, slow: bool = False, only: str | None = None):
+    """Makes a function a case: its name is the function's with hyphens, its family the file's. ``only``: the settings it runs at, where
+    the others make no difference or would take hours."""
 
     def register(function):
         name, family = function.__name__.replace("_", "-"), function.__module__.rsplit(".", 1)[1]
-        CASES[name] = Case(name, title, family, function, slow)
+        CASES[name] = Case(name, title, family, function, slow, tuple(SETTINGS) if only is None else (only,))
         return function
 
     return register
 
 
-def largest(across: str, up: str, curves: Sequence[Curve], scale: float, measure: str, bound: float) -> Outcome:
+def largest(
+    across: str, up: str, curves: Sequence[Curve], scale: float, measure: str, bound: float, at_defaults: float | None = None
+) -> Outcome:
     """The outcome of which the error is the largest difference of all curves over ``scale``."""
     error = float(np.max([np.abs(curve.difference()).max() for curve in curves])) / scale  # NaN stays NaN
-    return Outcome(across, up, curves, error, measure, bound)
+    return Outcome(across, up, curves, error, measure, bound, at_defaults)

@@ -19,7 +19,7 @@ from gravel.validation.running import G
 RADIUS, DENSITY = 0.01, 2500.0  # m, kg/m3, of balls at rest and in flow
 
 
-@case("Overlaps of random balls")
+@case("Overlaps of random balls", only="defaults")
 def random_overlaps() -> Outcome:
     r"""Of $N$ points at random in a unit cube, $\tfrac{1}{2} N (N - 1) F(s)$ pairs are nearer than $s$, with
     $F = \tfrac{4}{3} \pi s^3 - \tfrac{3}{2} \pi s^4 + \tfrac{8}{5} s^5 - \tfrac{1}{6} s^6$ (the distances in a cube, for $s \le 1$). Balls
@@ -53,7 +53,7 @@ def column(half=0.08, height=0.9, settle=0.6):
     return sim
 
 
-@case("Janssen's law", slow=True)
+@case("Janssen's law", slow=True, only="defaults")
 def janssen() -> Outcome:
     r"""In a column of area $A$ and circumference $U$ the walls carry most of the weight:
     $\sigma_z = \rho g \lambda (1 - e^{-z/\lambda})$ at the depth $z$, with $\lambda = A / (U \mu K)$ (Janssen 1895). $\mu$, the share of
@@ -104,7 +104,7 @@ def discharge(hole, half=0.15, count=2500):
     return outflow.rate(), density
 
 
-@case("Beverloo's law", slow=True)
+@case("Beverloo's law", slow=True, only="defaults")
 def beverloo() -> Outcome:
     r"""Balls of diameter $d$ flow from a hole of side $D$ at $W = C \rho_b \sqrt g\, \tfrac{4}{\pi} (D - k d)^{5/2}$, with $C = 0.58$ and
     $k = 1.5$ (Beverloo et al. 1961; square holes by their hydraulic diameter). $\rho_b$ is the bulk density before the hole opens.
@@ -117,7 +117,7 @@ def beverloo() -> Outcome:
     return Outcome("side of the hole, diameters", "flow, kg/s", [curve], error, "of the flow", 0.2)
 
 
-@case("Profile of a sheared cell", slow=True)
+@case("Profile of a sheared cell", slow=True, only="defaults")
 def shear_profile() -> Outcome:
     r"""A periodic cell with Lees and Edwards' boundaries: $v_x = \dot\gamma z$ at every height, without walls. The scene `simple-shear`
     with 300 balls, means over five layers from a strain of 1 to 2."""

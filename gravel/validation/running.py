@@ -1,6 +1,11 @@
-"""How cases run: solved well, in double precision, on one thread; and what they note on their way."""
+"""How cases run: at the settings that every user gets, and at tight ones; and what they note on their way.
 
-from collections.abc import Callable
+A case calls ``simulate(scene, dt)`` and does not know which of the two it is in: ``at("defaults")`` or ``at("tight")`` around it decides.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -11,12 +16,30 @@ from gravel.simulation import Simulation
 from gravel.solvers import GaussSeidel
 
 G, DT = 9.81, 1e-3  # m/s2, s
+SINGLE = 2.0**-24  # half of the spacing of numbers in single precision, of which velocities and impulses are by default
+TIGHT = {"solver": GaussSeidel(iterations=1000, tolerance=1e-10), "precision": "double", "threads": 1}
+SETTINGS: dict[str, dict] = {"defaults": {}, "tight": TIGHT}  # options of Simulation; tight: errors are the step's own, not the solver's
+_now: ContextVar[str] = ContextVar("settings", default="tight")
+
+
+@contextmanager
+def at(settings: str) -> Iterator[None]:
+    """Within it, ``simulate`` takes these settings, "defaults" or "tight"."""
+    token = _now.set(settings)
+    try:
+        yield
+    finally:
+        _now.reset(token)
 
 
 def simulate(scene: Scene, dt: float = DT, **options) -> Simulation:
-    """A simulation whose own errors are those of the step, not those of the solver."""
-    solver = GaussSeidel(iterations=1000, tolerance=1e-10)
-    return Simulation(scene, dt, **{"solver": solver, "precision": "double", "threads": 1, **options})
+    """A simulation at the settings of the moment; ``options`` that a case is about, such as the friction model, go before them."""
+    return Simulation(scene, dt, **{**SETTINGS[_now.get()], **options})
+
+
+def rounding(steps: float, size: float) -> float:
+    """What so many steps can make of single precision at most: each rounds a number of this size by half of a spacing, all one way."""
+    return steps * SINGLE * size
 
 
 def on_floor(material: Material, gravity=(0.0, 0.0, -G), **options) -> Scene:
