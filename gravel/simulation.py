@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from gravel.run import RunReport
     from gravel.view.viewer.show import View
 
-PAPER_SCHEME = {"warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
+PAPER_SCHEME = {"friction": "cone", "warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
 TOLERANCE = 0.05  # of |gravity| dt: the default tolerance of a step
+AIM = 0.01  # of the default tolerance: where the solver goes as long as that costs little, so that small stacks stand
 WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
 REPORT_UNITS = {
     "time": "s",
@@ -123,8 +124,8 @@ class Simulation:
     and prune), "brute" (all pairs), or "auto", which chooses by the bodies' number and sizes (each step's report says which);
     ``precision`` "single" or "double" of velocities and impulses (poses are always double); ``device`` "cpu", "cuda" (a GPU, "cuda:1"
     another; extra gpu) or "warp:cpu" (its kernels on one thread of the CPU); ``threads`` None: OMP_NUM_THREADS or all;
-    ``friction`` "cone" (convex, as in the papers) or "coulomb" (no sliding gap); ``margin`` m within which gaps are contacts
-    (None: 1 % of the grains' radius).
+    ``friction`` "coulomb", or "cone" (convex, as in the papers: what slides at v is lifted off by dt mu v); ``margin`` m within which gaps
+    are contacts (None: 1 % of the grains' radius).
 
     A step takes back the share ``recovery`` of a penetration, at most at ``recovery_speed`` m/s; ``warm_start`` starts the
     solver from the last step's impulses.
@@ -170,7 +171,7 @@ class Simulation:
         device: str = "cpu",
         precision: str = "single",
         threads: int | None = None,
-        friction: str = "cone",
+        friction: str = "coulomb",
         margin: float | None = None,
         recovery: float = 0.03,
         recovery_speed: float = 1.0,
@@ -295,7 +296,7 @@ class Simulation:
     def _take_step(self):
         lap = _Lap()
         problem, found, impacts = self._prepare(self.warm_start, lap)
-        outcome = self.solver.iterate(problem, self.tolerance)
+        outcome = self.solver.iterate(problem, self.tolerance, aim=AIM * self.tolerance if self.solver.tolerance is None else None)
         lap("solve")
         self._refuse_fault(self.engine.fault(self.world))
         with HeldBack():  # state, count and report belong together

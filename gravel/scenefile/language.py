@@ -118,7 +118,7 @@ SIMULATION = Record(
         "solver": Key(Choice(tuple(SOLVERS)), "what solves a step", default="gauss-seidel"),
         "iterations": Key(Whole(1), "of the solver in a step, at most", default=300),
         "tolerance": Key(Number("m/s", minimum=0.0), "residual at which it stops", default="5 % of gravity times dt"),
-        "friction": Key(Choice(("cone", "coulomb")), "convex, or without the sliding gap", default="cone"),
+        "friction": Key(Choice(("coulomb", "cone")), "Coulomb's law, or the papers' convex cone", default="coulomb"),
         "precision": Key(Choice(("single", "double")), "of velocities and impulses", default="single"),
         "joints": Key(Choice(("direct", "iterative")), "how joints are solved", default="direct"),
         "integrator": Key(Choice(("midpoint", "euler")), "of the motion", default="midpoint"),
