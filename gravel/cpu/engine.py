@@ -431,12 +431,12 @@ class CpuEngine:
             collisions = int(strike(touched, np.empty(0, np.bool_))[0])
             self.shifted = collisions > 0
         else:
-            collisions = self._bounce_in_turns(strike, partners, touched)
+            collisions = self._bounce_in_turns(strike, partners, touched, since)
         self.lifted = self.buffers.array("lifted", len(self.blow), (3,))
         rest = since, self.blow, self.shift, rules.scalars, rules.margin, self.lifted
         return collisions, float(impacts.leave_flying(*seen, carry, *on, *rest))
 
-    def _bounce_in_turns(self, strike, partners, touched):
+    def _bounce_in_turns(self, strike, partners, touched, since):
         """Where several processes act on a body, one at a time may strike it: two blows at once would be too much."""
         velocity, n = self.detector.arranged.velocity, len(partners)
         self.share.sums(partners[:, None])
@@ -444,20 +444,32 @@ class CpuEngine:
         for turn in range(impacts.TURNS):
             barred = np.zeros(n, np.bool_)
             barred[self.share.barred(turn)] = True
+            shift, last = self.shift[self.share.places], since[self.share.places]
             self.share.note(velocity)
             struck, waiting = strike(touched, barred)
             self.share.add(velocity)
             here += struck
             struck, waiting = self.share.total(struck, waiting)
             anywhere += struck
+            if struck > 0:
+                self._share_ways(shift, since, last)
             if struck + waiting == 0:
                 break
             touched[:] = False  # all has been said of the others
             touched[self.share.places] = True
         self.shifted = anywhere > 0
-        if self.shifted:
-            self.share.sums(self.shift)
         return int(here)
+
+    def _share_ways(self, shift, since, last):
+        """A velocity alone does not tell where a body is: what one process changed of its ``shift`` and of the time ``since`` its last blow
+        (``last`` before) in this turn, the others know before the next one."""
+        places, velocity = self.share.places, self.detector.arranged.velocity
+        ways = self.buffers.array("ways", len(velocity), velocity.shape[1:], velocity.dtype.str[1:])
+        ways[places] = 0
+        self.share.note(ways)
+        ways[places, :3], ways[places, 3] = self.shift[places] - shift, since[places] - last
+        self.share.add(ways)
+        self.shift[places], since[places] = shift + ways[places, :3], last + ways[places, 3]
 
     def _find_carry(self):
         """What surfaces and copies of the cell move at, at each contact; empty where none does."""
