@@ -72,23 +72,23 @@ def test_resume_applies_what_can_change_and_says_so(call):
 
     call("run", "pile", "--bodies", 40, "--quiet", "--no-picture", "--time", 0.06, "--checkpoint", "half.h5")
     half = gv.Simulation.load("half.h5")
-    words = ("--dt", half.dt / 2, "--friction", "coulomb", "--iterations", 77, "--tolerance", 1e-3)
+    words = ("--dt", half.dt / 2, "--friction", "cone", "--iterations", 77, "--tolerance", 1e-3)
     rest = ("run", "pile", "--quiet", "--no-picture", "--resume", "half.h5", "--time", 0.08)
     result = call(*rest, *words, "--checkpoint", "rest.h5", "-o", "rest.vtkhdf")
     assert result.exit_code == 0, result.output
     (line,) = [line for line in result.output.splitlines() if line.startswith("changed at 0.06 s: ")]
     for said in (
         f"dt {half.dt / 2:g} s (was {half.dt:g})",
-        "friction coulomb (was cone)",
+        "friction cone (was coulomb)",
         "iterations=77",
         "was GaussSeidel(iterations=300",
     ):
         assert said in line
     after = gv.Simulation.load("rest.h5")
-    assert (after.dt, after.friction, after.solver.iterations, after.solver.tolerance) == (half.dt / 2, "coulomb", 77, 1e-3)
+    assert (after.dt, after.friction, after.solver.iterations, after.solver.tolerance) == (half.dt / 2, "cone", 77, 1e-3)
     assert after.time == pytest.approx(0.08) and after.steps - half.steps == round(0.02 / after.dt)  # the time goes on where it was
     twin = half  # the same by hand
-    twin.dt, twin.friction, twin.solver = half.dt / 2, "coulomb", gv.GaussSeidel(iterations=77, tolerance=1e-3)
+    twin.dt, twin.friction, twin.solver = half.dt / 2, "cone", gv.GaussSeidel(iterations=77, tolerance=1e-3)
     twin.run(until=0.08)
     assert twin.state_hash() == after.state_hash()
     other = call(*rest, "--solver", "jacobi", "-o", "other.vtkhdf")

@@ -44,6 +44,7 @@ ANSWERS = {
     "gather_contacts": 0,
     "summarise": (1, 0.0),
     "bounce": (0, 0),
+    "leave_flying": 0.0,
     "plan_blocks": lambda *arguments: _one_block(*arguments),
     "sweep": lambda *arguments: arguments[-1],
     "joint_residual": (0.0, 0.0),
