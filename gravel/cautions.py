@@ -13,12 +13,14 @@ from gravel.errors import DeviceError
 from gravel.materials import PAIR_FIELDS
 from gravel.shapes import MESH, SPHERE
 from gravel.shapes.geometry import NONE
-from gravel.state import LINEAR, MATERIAL, SHAPE, STATUS, can_move
+from gravel.state import ANGULAR, LINEAR, MATERIAL, SHAPE, STATUS, can_move
 
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 DEEP = 0.05  # of the smaller body's radius: a penetration that is worth a warning
 MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
 OPEN = 1e-2  # of a machine's size: what joints may be open by before a word is said
+LIFTED = 1e-2  # of the smaller body's radius: what the cone model may lift a sliding body by before a word is said
+FEW, SELDOM = 100, 10  # contacts that are looked at in every step for that; more in every second and so on, at the latest in every tenth
 EARTH = 9.81  # m/s2: what counts as weight where there is no gravity
 
 
@@ -98,6 +100,47 @@ def warn_of_depth(simulation, report):
         f"much lighter ones need more of both",
         stacklevel=4,
     )
+
+
+def warn_of_lift(simulation, report):
+    """Once: what the cone model does to bodies that slide on each other, where that is not small, and that Coulomb's law does not do it.
+
+    A loaded contact that slides at |u_t| parts at mu |u_t|, less what its gap gives: it leaps by u_n^2 / 2 g where the load comes at
+    once, at any dt, and keeps a gap of dt mu |u_t| as it slides on. (What slides on a surface that moves by itself is not seen.)"""
+    if simulation.solver.local or (report.step - 1) % min(1 + report.contacts // FEW, SELDOM):
+        return
+    table = simulation.engine.contacts()
+    if not table.sliding.any():
+        return
+    table = table[table.sliding]
+    sides = [_at_contacts(simulation, table, body) for body in (table.body_a, table.body_b)]
+    (speed_a, radius_a, material_a, near_a), (speed_b, radius_b, material_b, near_b) = sides
+    u, size = speed_b - speed_a, np.minimum(radius_a, radius_b)
+    normal = np.einsum("ij,ij->i", u, table.normal)
+    slip = np.linalg.norm(u - normal[:, None] * table.normal, axis=1)
+    parting = simulation.materials.contact_values()[material_a, material_b, PAIR_FIELDS.index("friction")] * slip
+    leap = np.clip(normal, 0.0, parting) ** 2 / (2.0 * (math.hypot(*simulation.gravity) or EARTH))
+    lift = np.where(near_a & near_b, np.maximum(leap, simulation.dt * parting), 0.0)
+    worst = int(np.argmax(lift / size))
+    if not lift[worst] > LIFTED * size[worst]:
+        return
+    simulation._warned_of_lift = True
+    warnings.warn(
+        f"bodies {table.body_a[worst]} and {table.body_b[worst]} slide on each other at {slip[worst]:.3g} m/s in step {report.step}, and "
+        f'friction="cone", the convex model of the papers, lifts what slides, here by {lift[worst]:.2g} m, '
+        f'{100 * lift[worst] / size[worst]:.2g} % of the smaller one\'s radius: friction="coulomb", the default, does not',
+        stacklevel=4,
+    )
+
+
+def _at_contacts(simulation, table, body):
+    """(velocity at the contact, bounding radius, material, whether the contact is at the body itself and not at a periodic copy of it)."""
+    pick = simulation.engine.pick
+    velocity, radius, tag = pick("velocity", body), pick("extent", body)[:, 3], pick("tag", body)
+    arm = table.point - pick("position", body)
+    moves = can_move(tag[:, STATUS])
+    near = ~moves | (np.linalg.norm(arm, axis=1) < (1.0 + DEEP) * radius)
+    return velocity[:, LINEAR] + np.cross(velocity[:, ANGULAR], arm), radius, tag[:, MATERIAL], near
 
 
 def warn_of_open_joints(simulation, report):

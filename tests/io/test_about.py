@@ -56,8 +56,8 @@ def test_about_tells_how_the_run_was_made_and_how_it_went_on(run):
     path, sim, _, _ = run
     with gv.open_result(path) as result:
         about = result.about
-    expected = {"version": gv.__version__, "scene": "swing", "bodies": 3, "seed": 7, "dt": 1e-3, "friction": "coulomb", "precision": "single"}
-    expected |= {"device": "cpu", "threads": 1, "processes": 1, "solver": sim.solver.describe()}
+    expected = {"version": gv.__version__, "scene": "swing", "bodies": 3, "seed": 7, "dt": 1e-3, "friction": "coulomb"}
+    expected |= {"precision": "single", "device": "cpu", "threads": 1, "processes": 1, "solver": sim.solver.describe()}
     assert {name: about[name] for name in expected} == expected and about["processor"]
     started = datetime.datetime.fromisoformat(about["started"])
     assert started.utcoffset() == datetime.timedelta(0)
