@@ -9,7 +9,7 @@ rubber, grain = gv.Material(density=1200, friction=0.8), gv.Material(density=200
 belt = scene.add_body(gv.Box((1.0, 0.3, 0.05)), (0, 0, -0.05), rubber, fixed=True, surface_velocity=(0.8, 0, 0))
 for side in (-0.32, 0.32):
     scene.add_body(gv.Box((1.0, 0.02, 0.2)), (0, side, 0.1), rubber, fixed=True)
-sim = gv.Simulation(scene, dt=1 / 500, friction="coulomb")
+sim = gv.Simulation(scene, dt=1 / 500)
 inlet = gv.BoxRegion((-0.9, -0.2, 0.35), (-0.6, 0.2, 0.45))
 feed = gv.pour(gv.Sphere, inlet, number_rate=100, sizes=gv.UniformSizes(0.02, 0.03), material=grain, velocity=(0, 0, -1))
 taken_out = []
