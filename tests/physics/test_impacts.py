@@ -83,3 +83,21 @@ def test_elastic_balls_in_a_box_keep_their_energy_under_gravity():
     assert impacts > 5000
     assert energy_of(sim) == pytest.approx(start, rel=5e-4)
     assert depth < 0.1 * RADIUS
+
+
+@MODELS
+def test_balls_that_rain_on_each_other_do_not_press_the_lowest_into_the_floor(friction):
+    """A ball on the floor that is struck from above in step after step: what is left of its own blow on the floor, slower than the
+    threshold, is no impact, and the floor holds it. What may stay is how far a ball moves in a part of a step (PARTS), at the fastest."""
+    rng, glass, scene = np.random.default_rng(1), gv.Material(restitution=0.1, friction=0.5), gv.Scene(gravity=(0, 0, -G))
+    scene.add_body(gv.Plane(), material=glass, fixed=True)
+    radii = rng.uniform(0.02, 0.04, 480)
+    places = 0.09 * np.stack(np.unravel_index(np.arange(480), (4, 4, 30)), axis=1) + rng.uniform(0.04, 0.05, (480, 3))
+    balls = scene.add_bodies(gv.Sphere(radii), places, glass)
+    sim = gv.Simulation(scene, 1 / 500, friction=friction)
+    deepest = fastest = 0.0
+    for _ in range(150):
+        sim.step()
+        deepest = max(deepest, float((radii - sim.positions[balls, 2]).max()))
+        fastest = max(fastest, float(np.abs(sim.velocities[balls, 2]).max()))
+    assert deepest < fastest / 500 / 8

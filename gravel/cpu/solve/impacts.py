@@ -364,6 +364,8 @@ def leave_flying(
     - a gap is that between the bodies where their new ways lead, not where the step looked;
     - pairs with restitution that part after a blow, or faster than the threshold, are not pushed out of each other besides, which would
       be energy, and those that touch only after the end of the step are not slowed down by then: they bounce in the next one;
+      (those that a later blow has closing again, too slowly for an impact, are held as any contact is: balls that are struck from above in
+      step after step would sink into the floor);
     - the cone model would take sliding of these for closing, so that it is taken out (mu |u_t|; Coulomb's law has it so anyway).
 
     Returns the largest penetration, m, on the ways that bodies really take: those that bounce do not get as deep as the step saw.
@@ -393,7 +395,7 @@ def leave_flying(
                 if restitution > 0.0:
                     lay_frame(k, contacts, arranged, frame)
                     ux, uy, uz, un = velocity_at(k, frame, touching, arranged.velocity, carry)
-                    if struck or un > threshold or (later and un < -threshold):
+                    if (struck and un >= 0.0) or un > threshold or (later and un < -threshold):
                         pull = weight * step * (gravity[0] * frame[0] + gravity[1] * frame[1] + gravity[2] * frame[2])
                         slip = math.sqrt(max(ux * ux + uy * uy + uz * uz - un * un, 0.0)) if scalars.coulomb == 0.0 else 0.0
                         bias = max(bias, 0.0, -2.0 * (un + min(pull, 0.0))) + friction * slip
