@@ -39,7 +39,7 @@ from gravel.shapes import Shape
 from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
 from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
-from gravel.solvers import Solver
+from gravel.solvers import Goal, Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, STATUS, LocalViews, Views, can_move
 from gravel.team import Team
 
@@ -51,9 +51,11 @@ if TYPE_CHECKING:
 
 PAPER_SCHEME = {"friction": "cone", "warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
 MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, so that resting ones do not flicker
-TOLERANCE = 0.05  # of |gravity| dt: the default tolerance of a step
-AIM = 0.01  # of the default tolerance: where the solver goes as long as that costs little, so that small stacks stand
-WEIGHTLESS = 1e-4  # m/s, the same where nothing has weight
+# Of |gravity| dt: up to these a step has converged, if the solver does not say. The root mean square tells how well the whole is solved;
+# the largest of many thousands of contacts lags far behind it, and is bounded more loosely.
+TOLERANCE, RMS_TOLERANCE = 0.2, 0.01
+AIM = 5e-5  # of |gravity| dt: the largest residual that the solver goes on to as long as that costs little, so that small stacks stand
+WEIGHTLESS = 1e-4  # m/s, the largest residual where nothing has weight
 REPORT_UNITS = {
     "time": "s",
     "residual": "m/s",
@@ -76,7 +78,7 @@ class StepReport:
     - ``iterations`` of the solver
     - ``residual`` m/s: what is left of the error, the largest over contacts and joint rows
     - ``residual_rms`` m/s: the root mean square of the same
-    - ``converged``: whether the residual is at most the tolerance (``Simulation.tolerance``)
+    - ``converged``: whether the residuals are at most the tolerances (``Simulation.tolerance``, ``Simulation.rms_tolerance``)
     - ``max_penetration`` m, found at the start of the step
     - ``kinetic_energy`` J, at its end
     - ``impacts``: how many collisions with restitution there were
@@ -231,7 +233,7 @@ class Simulation:
         self._under_way = _nobody  # who is changing the engine, if anybody is
         self._deepest = 0.0  # m, penetration up to which nothing needs to be said
         self._widest = 0.0  # m, likewise of open joints
-        self._warned_of_speed = False
+        self._warned_of_speed = self._warned_of_lift = False
         self._pages: list[Any] = []  # pages that follow it, see ``view``
         cautions.check_cohesion(self, self.materials.contact_values())
         cautions.warn_of_arms(self)
@@ -296,7 +298,8 @@ class Simulation:
     def _take_step(self):
         lap = _Lap()
         problem, found, impacts = self._prepare(self.warm_start, lap)
-        outcome = self.solver.iterate(problem, self.tolerance, aim=AIM * self.tolerance if self.solver.tolerance is None else None)
+        goal = Goal(self.tolerance, self.rms_tolerance)
+        outcome = self.solver.iterate(problem, goal, aim=self._aim)
         lap("solve")
         self._refuse_fault(self.engine.fault(self.world))
         with HeldBack():  # state, count and report belong together
@@ -318,7 +321,7 @@ class Simulation:
                 outcome.iterations,
                 outcome.residual,
                 outcome.residual_rms,
-                outcome.residual <= self.tolerance,
+                goal.excess(outcome.residual, outcome.residual_rms) <= 1.0,
                 penetration,
                 energy,
                 int(impacts),
@@ -337,6 +340,8 @@ class Simulation:
             cautions.warn_of_open_joints(self, self.report)
         if not self._warned_of_speed:
             cautions.warn_of_speed(self)
+        if self.friction == "cone" and not self._warned_of_lift:
+            cautions.warn_of_lift(self, self.report)
         return self.report
 
     def _prepare(self, warm, lap):
@@ -458,11 +463,27 @@ class Simulation:
 
     @property
     def tolerance(self) -> float:
-        """m/s: the residual up to which a step counts as converged. Where the solver does not say: 5 % of the speed that a body gains
-        by gravity in a step, or 1e-4 where there is no gravity."""
+        """m/s: the largest residual with which a step counts as converged. Where the solver does not say: 20 % of the speed that a body
+        gains by gravity in a step, or 1e-4 where there is no gravity."""
         if self.solver.tolerance is not None:
             return self.solver.tolerance
-        return TOLERANCE * self.dt * math.hypot(*self.gravity) or WEIGHTLESS
+        return TOLERANCE * self._gain or WEIGHTLESS
+
+    @property
+    def rms_tolerance(self) -> float:
+        """m/s: the root mean square of the residuals with which a step counts as converged. Where the solver does not say: 1 % of the
+        speed that a body gains by gravity in a step; else, or where there is no gravity, infinite."""
+        return RMS_TOLERANCE * self._gain or math.inf if self.solver.tolerance is None else math.inf
+
+    @property
+    def _aim(self):
+        """Where a step that costs little goes on to; None: it stops at the goal."""
+        return Goal(AIM * self._gain) if self.solver.tolerance is None and self._gain else None
+
+    @property
+    def _gain(self):
+        """m/s that a body gains by gravity in a step."""
+        return self.dt * math.hypot(*self.gravity)
 
     @property
     def typical_radius(self) -> float:
@@ -1139,6 +1160,7 @@ class Simulation:
         twin = from_bytes(to_bytes(self, contacts=False), self.threads, *functions)
         twin.materials, twin._material_of = self.materials.copy(), self._material_of[:]
         twin.report, twin._deepest, twin._widest, twin._warned_of_speed = self.report, self._deepest, self._widest, self._warned_of_speed
+        twin._warned_of_lift = self._warned_of_lift
         if self.knows_contacts:
             twin.know_contacts(self.contacts)
         return twin

@@ -22,9 +22,25 @@ RENEW = 10  # iterations between two updates of the De Saxcé terms
 SHRINKS = 60  # times that APGD may halve its step in one iteration
 CLOSE = 1.5  # times the tolerance: when no sweep changes more, the residual is mostly below it, and is measured
 WORSE = 10.0  # times the best residual so far: then momentum does harm, and gets less
-IDLE = 100  # iterations without a better residual: likewise
+IDLE = 30  # iterations without a better residual: likewise
+LESS = 0.85  # of its momentum is left to it then
 MEMORY = 10  # iterates among which the spectral method's energy may rise
-CHEAP = 200_000  # updates of contacts in a step, some 2 ms of one core: up to these, a step goes on from the tolerance to the aim
+CHEAP = 200_000  # updates of contacts in a step, some 2 ms of one core: up to these, a step goes on from the goal to the aim
+
+
+class Goal(NamedTuple):
+    """Residuals at which a solver may stop, m/s: the largest of all rows, and their root mean square."""
+
+    largest: float
+    rms: float = math.inf
+
+    def excess(self, largest: float, rms: float) -> float:
+        """How many times too large residuals are; they are good at 1 and below."""
+        return max(self._ratio(largest, self.largest), self._ratio(rms, self.rms))
+
+    @staticmethod
+    def _ratio(value: float, bound: float) -> float:
+        return value / bound if bound > 0.0 else math.inf if value > 0.0 else 0.0
 
 
 class Outcome(NamedTuple):
@@ -38,9 +54,9 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Solver:
-    """Settings that every solver has. It stops after ``iterations`` or when the residual is at most ``tolerance``, m/s. None: in a
-    simulation 5 % of the speed that a body gains by gravity in a step, and with ``GaussSeidel`` a hundredth of that as long as the step
-    has cost little; for a problem alone 0."""
+    """Settings that every solver has. It stops after ``iterations`` or when the largest residual is at most ``tolerance``, m/s. None: in
+    a simulation when, by the speed that a body gains by gravity in a step, the residuals' root mean square is at most 1 % and the largest
+    at most 20 %, and with ``GaussSeidel`` far below that as long as the step has cost little; for a problem alone 0."""
 
     iterations: int = 300
     tolerance: float | None = None
@@ -58,10 +74,10 @@ class Solver:
 
     def run(self, work: Problem, history: bool = False) -> Outcome:
         """Iterate on the engine's form of a problem; impulses and velocities are left in it."""
-        return self.iterate(work, self.tolerance or 0.0, history)
+        return self.iterate(work, Goal(self.tolerance or 0.0), history)
 
-    def iterate(self, work: Problem, tolerance: float, history: bool = False, aim: float | None = None) -> Outcome:
-        """The same, to a tolerance that is known by now; on towards ``aim``, below it, where the solver does so and that costs little."""
+    def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
+        """The same, to a goal that is known by now; on towards ``aim``, below it, where the solver does so and that costs little."""
         raise NotImplementedError
 
     def describe(self) -> str:
@@ -80,18 +96,18 @@ class GaussSeidel(Solver):
     much more than the tolerance, every ``check_every`` iterations, and after the last."""
 
     momentum: float = 0.9
-    check_every: int = 50
+    check_every: int = 15
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.number("GaussSeidel momentum", self.momentum, minimum=0.0, maximum=1.0)
         checks.count("GaussSeidel check_every", self.check_every, minimum=1)
 
-    def iterate(self, work: Problem, tolerance: float, history: bool = False, aim: float | None = None) -> Outcome:
+    def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
         stride, cap = 1 if history else self.check_every, self.momentum
         cheap = 0 if aim is None else int(CHEAP / max(work.share.total(work.contacts)[0], 1.0))  # iterations that small problems may take
-        target = tolerance if aim is None or cheap == 0 else aim
-        enough = CLOSE * target
+        target = goal if aim is None or cheap == 0 else aim
+        enough = CLOSE * target.largest
         work.begin()
         done, seen, worst, rms, best, idle = 0, [work.measure()[0]] if history else [], math.inf, math.inf, math.inf, 0
         while done < self.iterations:
@@ -101,16 +117,17 @@ class GaussSeidel(Solver):
             worst, rms = work.measure()
             if history:
                 seen.append(worst)
-            if target < tolerance and done >= cheap:  # from here on the tolerance has to do
-                target, enough = tolerance, CLOSE * tolerance
-            if worst <= target or made == 0:  # good, or as good as it gets
+            if target is not goal and done >= cheap:  # from here on the goal has to do
+                target, enough = goal, CLOSE * goal.largest
+            excess = target.excess(worst, rms)
+            if excess <= 1.0 or made == 0:  # good, or as good as it gets
                 break
             if made < passes:  # the sweeps take the rest for converged: they must look closer
-                enough *= max(0.5 * target / worst, 0.1)
+                enough *= max(0.5 / excess, 0.1)
             idle = 0 if worst < 0.9 * best else idle + made
             best = min(best, worst)
             if cap > 0.0 and (worst > WORSE * best or idle >= IDLE):  # this problem does not bear so much momentum
-                cap, idle = 0.5 * cap if cap > 0.3 else 0.0, 0
+                cap, idle = LESS * cap, 0
                 work.calm()
         return Outcome(done, worst, rms, seen)
 
@@ -128,9 +145,9 @@ class Jacobi(Solver):
         checks.number("Jacobi relaxation", self.relaxation, above=0.0, maximum=1.0)
         checks.number("Jacobi overrelaxation", self.overrelaxation, above=0.0, maximum=2.0)
 
-    def iterate(self, work: Problem, tolerance: float, history: bool = False, aim: float | None = None) -> Outcome:
+    def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
         x, g, done = work.start(), work.blank(), 0
-        best = Best(work, tolerance, history)
+        best = Best(work, goal, history)
         work.gradient(x, g)
         while not best.accept(done, x, g) and done < self.iterations:
             work.renew_slip(g)
@@ -147,10 +164,10 @@ class APGD(Solver):
     The gradient is linear, so the one at the extrapolated point follows from the last two iterates': one application of the
     operator per iteration."""
 
-    def iterate(self, work: Problem, tolerance: float, history: bool = False, aim: float | None = None) -> Outcome:
+    def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
         old = work.start()
         g_old, x, g, y, g_y, zero = (work.blank() for _ in range(6))
-        best = Best(work, tolerance, history)
+        best = Best(work, goal, history)
         work.gradient(old, g_old)
         work.copy(old, y)
         work.copy(g_old, g_y)
@@ -187,10 +204,10 @@ class BarzilaiBorwein(Solver):
     """Spectral projected gradient: step lengths from the last change of gradient, with a non-monotone line search (Birgin et al.
     2000)."""
 
-    def iterate(self, work: Problem, tolerance: float, history: bool = False, aim: float | None = None) -> Outcome:
+    def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
         x = work.start()
         g, target, g_target = (work.blank() for _ in range(3))
-        best = Best(work, tolerance, history)
+        best = Best(work, goal, history)
         work.gradient(x, g)
         changes, step, done = [0.0], 1.0, 0  # of the energy since the start
         good = best.accept(0, x, g)
@@ -240,7 +257,7 @@ class FFD(Solver):
             raise ValueError(f"FFD iterations must be 1, not {self.iterations}: it takes the bodies once")
         checks.count("FFD samples", self.samples, minimum=3)
 
-    def iterate(self, work: Problem, tolerance: float, history: bool = False, aim: float | None = None) -> Outcome:
+    def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
         work.solve_bodies(self.samples)
         worst, rms = work.measure()
         return Outcome(1, worst, rms, [worst] if history else [])
@@ -257,8 +274,8 @@ def _line_search(slope: float, curvature: float, now: float, ceiling: float) -> 
 class Best:
     """The best iterate so far, the residual of each, and when to stop."""
 
-    def __init__(self, work: Problem, tolerance: float, history: bool):
-        self.work, self.tolerance = work, tolerance
+    def __init__(self, work: Problem, goal: Goal, history: bool):
+        self.work, self.goal = work, goal
         self.history: list[float] | None = [] if history else None
         self.residual = self.rms = math.inf
         self.x: Any = None
@@ -270,14 +287,15 @@ class Best:
             raise FloatingPointError(f"the solver diverged in iteration {iteration}; use a smaller step or another solver")
         if self.history is not None:  # while a step shrinks, nothing is accepted: the last residual holds on
             self.history += self.history[-1:] * (iteration - len(self.history)) + [worst]
-        if worst < self.residual:
+        good = self.goal.excess(worst, rms) <= 1.0
+        if good or worst < self.residual:
             self.residual, self.rms = worst, rms
             if self.x is None:
                 self.x = self.work.blank()
             self.work.copy(x, self.x)
         if iteration % RENEW == 0:
             self.work.renew_slip(g)
-        return worst <= self.tolerance
+        return good
 
     def finish(self, iterations: int) -> Outcome:
         self.work.finish(self.x)

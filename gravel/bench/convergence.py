@@ -15,7 +15,7 @@ from gravel.scene import Scene
 from gravel.scenes.setup import box_walls
 from gravel.shapes import Plane, Sphere
 from gravel.simulation import Simulation
-from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
+from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Goal, Jacobi
 
 MARKS = (1, 10, 50, 200, 1000)
 STATES = (("falling", 150), ("settling", 300), ("settled", 1500))  # and steps of 1 ms until then
@@ -73,7 +73,7 @@ def _seconds(simulation, solver, tolerance):
     best = np.inf
     for _ in range(3):
         problem, start = simulation.next_problem(True), time.perf_counter()
-        solver.iterate(problem, tolerance)
+        solver.iterate(problem, Goal(tolerance))
         best = min(best, time.perf_counter() - start)
     return best
 

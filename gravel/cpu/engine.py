@@ -46,7 +46,6 @@ class CpuRules(NamedTuple):
 
 def make_rules(rules, library):
     values = rules.contact_values
-    friction = float(values[..., assemble.FRICTION_COLUMN].max())
     return CpuRules(
         rules.step,
         rules.midpoint,
@@ -57,7 +56,7 @@ def make_rules(rules, library):
         library,
         pair_functions.shapes_of(library, ELLIPSOID_METHODS.index(rules.ellipsoid_method)),
         library.half,
-        Scalars(float(rules.coulomb), rules.step, rules.recovery, min(rules.recovery_speed, 1e30), friction),
+        Scalars(float(rules.coulomb), rules.step, rules.recovery, min(rules.recovery_speed, 1e30)),
         rules.threshold,
         bool(np.any(values[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0)),
         bool(np.any(values[..., impacts.RESTITUTION_COLUMN] > 0)),

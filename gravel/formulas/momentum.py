@@ -10,7 +10,8 @@ TAMED = 0.25  # of its momentum is left to them
 RENEWED = 2.0  # sweeps between two renewals of De Saxcé's terms
 # Coefficient of friction up to which De Saxcé's term mu |u_t| of a contact is wholly that of the last sweeps. All lagged, the term of a
 # contact by itself approaches its value with the factor mu^2 w_t / (w_n + mu^2 w_t) a sweep: 0.5 at mu = 0.5, 0.97 at mu = 3 (balls). None
-# lagged, contacts that push each other never agree. Above this coefficient the share LAGGED / mu lags, the rest follows at once.
+# lagged, contacts that push each other never agree. Above this coefficient the share LAGGED / mu lags, the rest follows at once; and a
+# renewal takes in the same share of what the term has changed by, or the terms of neighbours swing.
 LAGGED = 0.5
 
 
@@ -30,9 +31,3 @@ def pace(age: float, uphill: float, cap: float, change: float, first: float, sha
         age = 1.0
     older = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * age * age))
     return older, min((age - 1.0) / older, share * cap), first, share
-
-
-def share_of_cap(coulomb: bool, friction: float):
-    """How much momentum a problem bears: Coulomb's law is no minimum of anything, and with friction far above one a sweep that looks
-    too far ahead makes contacts slip and stick in turn."""
-    return min(1.0, 1.0 / math.sqrt(max(friction, 1.0))) if coulomb else 1.0

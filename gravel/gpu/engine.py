@@ -54,7 +54,6 @@ class DeviceRules(NamedTuple):
     contact_values: wp.array
     scalars: object
     coulomb: bool
-    friction: float
     shapes: Shapes
     half: wp.array  # (g, 3) half extents of the geometries
 
@@ -227,10 +226,10 @@ class GpuEngine(CpuEngine):
         to_device(ignored, device_ignored)
         scalars = assemble.Scalars()
         scalars.step, scalars.recovery, scalars.recovery_speed = own.step, own.scalars.recovery, own.scalars.recovery_speed
-        coulomb, friction = own.scalars.coulomb > 0, own.scalars.friction
+        coulomb = own.scalars.coulomb > 0
         shapes = Shapes(self.library, ELLIPSOID_METHODS.index(rules.ellipsoid_method))
         half = wp.array(own.half.astype(np.float32).reshape(-1, 3), dtype=wp.float32, device=self.device)
-        of_kernels = device_ignored, device_values, scalars, coulomb, friction, shapes, half
+        of_kernels = device_ignored, device_values, scalars, coulomb, shapes, half
         self.device_rules = DeviceRules(own.step, own.margin, *of_kernels)
 
     # --- the step

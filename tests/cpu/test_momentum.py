@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.formulas.momentum import pace, share_of_cap
+from gravel.formulas.momentum import pace
 
 
 def bed(shape, material=None, mixed=False, n=300, friction="cone", seconds=0.15, **options):
@@ -150,12 +150,6 @@ def test_bodies_that_touch_very_many_others_are_solved_no_worse_than_by_plain_sw
     for iterations in (50, 300):
         plain, quick = (gv.GaussSeidel(iterations=iterations, momentum=m).run(sim.next_problem(False)) for m in (0.0, 0.9))
         assert quick.residual < 1.5 * plain.residual
-
-
-def test_strong_friction_bears_less_momentum_in_coulomb_mode():
-    assert share_of_cap(False, 10.0) == 1.0
-    assert share_of_cap(True, 0.3) == 1.0
-    assert share_of_cap(True, 4.0) == pytest.approx(0.5)
 
 
 def test_balls_beside_other_shapes_are_solved_as_if_they_were_any_shape():

@@ -30,7 +30,7 @@ from gravel.cpu.solve.cones import Cones, ConeVectors
 from gravel.cpu.solve.split import SplitBodies
 from gravel.cpu.threads import Kernel
 from gravel.engine import ALONE
-from gravel.formulas.momentum import NEVER, WILD, share_of_cap
+from gravel.formulas.momentum import NEVER, WILD
 
 kernel = functools.cache(kernels.make_kernel)
 NO_JOINTS = JointBlock(NO_ROWS)
@@ -51,7 +51,7 @@ class BlockProblem(ConeVectors):
         self.real = blocks.rows.dtype
         self.worst, self.total, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
         hubs = sum(int(start[-1] - start[-2]) for start in (blocks.ball_start, blocks.wide_start) if len(start) > 1)
-        self.wild, self.friction = WILD if hubs else NEVER, scalars.friction
+        self.wild = WILD if hubs else NEVER
         self.momentum = kernels.fresh_momentum(self.wild)
         self.in_parts = None  # SplitBodies, where other processes act on some of them
 
@@ -80,7 +80,7 @@ class BlockProblem(ConeVectors):
             if self.joints.count:
                 self.joints.begin(velocity)
             self.share.publish(velocity)
-            self.friction, tame = self.share.largest(self.scalars.friction, -self.wild)  # momentum is the same for all
+            (tame,) = self.share.largest(-self.wild)  # momentum is the same for all
             self.wild = -tame
             self.begun = True
         self._use(split=True)
@@ -97,7 +97,7 @@ class BlockProblem(ConeVectors):
     def sweep(self, passes, cap, enough):
         """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts one pass does it,
         and there is nothing for a second: then this returns 0."""
-        self.momentum[CAP], self.momentum[ENOUGH] = share_of_cap(self.coulomb, self.friction) * cap, enough
+        self.momentum[CAP], self.momentum[ENOUGH] = cap, enough
         if self.joints.count + self.number == 0 and self.share.alone:
             return min(passes, 1)  # nothing to solve
         if self.joints.count == 0 and self.share.alone:

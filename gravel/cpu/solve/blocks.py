@@ -86,7 +86,6 @@ class Scalars(NamedTuple):
     step: float  # h, s
     recovery: float  # share of a penetration that a step may take back
     recovery_speed: float  # and the speed at which it may, m/s
-    friction: float = 0.0  # the largest coefficient of friction
 
 
 @njit(**INNER)
@@ -207,7 +206,9 @@ def make_tile(job, wide, rolling):
                 if renew:
                     un = ux * nx + uy * ny + uz * nz
                     utx, uty, utz = ux - un * nx, uy - un * ny, uz - un * nz
-                    slip[first + k] = rows[i + FRICTION] * np.sqrt(utx * utx + uty * uty + utz * utz)
+                    mu, was = rows[i + FRICTION], slip[first + k]
+                    taken = max(beta, min(one, lagged / max(mu, tiny)))  # beta: 1 for the first terms of all, else 0
+                    slip[first + k] = was + taken * (mu * np.sqrt(utx * utx + uty * uty + utz * utz) - was)
                 if projects:
                     px, py, pz = impulse[j], impulse[j + L1], impulse[j + L2]
                     if sweep:  # from here on p is the extrapolated impulse; the velocities are extrapolated already
@@ -384,12 +385,13 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
                 for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
                     carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
             if coulomb > real(0) and momentum[SWEEPS] % RENEWED == 0.0:
+                first_terms = real(1 if momentum[SWEEPS] == 0.0 else 0)
                 for index in prange(tile_order.size):
                     tile = tile_order[index]
                     if BALLS_HERE:
-                        ball_slip(ball_start[tile], ball_start[tile + 1], u64(0), blocks, unknowns, values, coulomb, beta)
+                        ball_slip(ball_start[tile], ball_start[tile + 1], u64(0), blocks, unknowns, values, coulomb, first_terms)
                     if WIDE_HERE:
-                        wide_slip(wide_start[tile], wide_start[tile + 1], origin, blocks, unknowns, values, coulomb, beta)
+                        wide_slip(wide_start[tile], wide_start[tile + 1], origin, blocks, unknowns, values, coulomb, first_terms)
             momentum[SWEEPS] += 1.0
         for colour in range(colour_start.size - 1):
             for index in prange(colour_start[colour], colour_start[colour + 1]):

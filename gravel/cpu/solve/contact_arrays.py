@@ -118,7 +118,7 @@ def block_problem_from_arrays(p, coulomb):
     blocks = Blocks(rows.reshape(-1), body_a, body_b, np.empty(0, real), *block_start, tile_order[:run], colour_start[: colours + 1])
     now, last = ([np.zeros(number * 3 * WIDTH, real), np.empty(0, real), velocity.reshape(-1).copy()] for _ in range(2))
     unknowns = Unknowns(*now, *last, inertia.reshape(-1), np.zeros(number * WIDTH, real))
-    scalars = Scalars(float(coulomb), 1.0, 0.0, 0.0, float(p.friction.max(initial=0.0)))
+    scalars = Scalars(float(coulomb), 1.0, 0.0, 0.0)
     return ArrayProblem(blocks, unknowns, scalars, n, KINDS, JointBlock(_joint_rows(p)), slot=slot, bodies=bodies)
 
 

@@ -12,7 +12,7 @@ from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, SWEEPS, UPHILL, W
 from gravel.cpu.solve.cones import Cones, ConeVectors, project
 from gravel.cpu.threads import INNER
 from gravel.engine import ALONE, Share
-from gravel.formulas.momentum import LAGGED, RENEWED, share_of_cap
+from gravel.formulas.momentum import LAGGED, RENEWED
 
 
 @njit(**INNER)
@@ -25,12 +25,13 @@ def velocity_of(row, indptr, indices, data, q, r):
 
 
 @njit(**INNER)
-def renew_slip(indptr, indices, data, q, mu, r, slip):
-    """slip := mu |u_t| of each contact, De Saxcé's terms."""
+def renew_slip(indptr, indices, data, q, mu, r, slip, first):
+    """De Saxcé's terms mu |u_t|: those of the ``first`` renewal, or a share of what they have changed by."""
     for c in range(mu.size):
         y = velocity_of(3 * c + 1, indptr, indices, data, q, r)
         z = velocity_of(3 * c + 2, indptr, indices, data, q, r)
-        slip[c] = mu[c] * np.sqrt(y * y + z * z)
+        taken = 1.0 if first else min(1.0, LAGGED / max(mu[c], 1e-300))
+        slip[c] += taken * (mu[c] * np.sqrt(y * y + z * z) - slip[c])
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -44,7 +45,7 @@ def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last
         r += momentum[BETA] * (r - last)
         last[:] = before
         if coulomb > 0.0 and momentum[SWEEPS] % RENEWED == 0.0:
-            renew_slip(indptr, indices, data, q, mu, before, slip)
+            renew_slip(indptr, indices, data, q, mu, before, slip, momentum[SWEEPS] == 0.0)
         momentum[SWEEPS] += 1.0
         momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
         for c in range(mu.size):
@@ -103,8 +104,7 @@ class MatrixProblem(ConeVectors):
         self.last, self.momentum = self.r.copy(), fresh_momentum()
 
     def sweep(self, passes, cap, enough):
-        share = share_of_cap(self.coulomb, float(self.mu.max(initial=0.0)))
-        w, self.momentum[CAP], self.momentum[ENOUGH] = self.matrix, share * cap, enough
+        w, self.momentum[CAP], self.momentum[ENOUGH] = self.matrix, cap, enough
         rest = float(self.coulomb), self.r, self.last, self.slips, self.momentum, passes
         return int(sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, *rest))
 

@@ -14,7 +14,7 @@ import warp as wp
 
 from gravel.cpu.solve.block_problem import NO_JOINTS
 from gravel.engine import ALONE
-from gravel.formulas.momentum import NEVER, WILD, share_of_cap
+from gravel.formulas.momentum import NEVER, WILD
 from gravel.gpu.devices import REDUCERS, to_device, workers_of
 from gravel.gpu.launch import Graph, run
 from gravel.gpu.solve import assemble, colours, cones
@@ -62,7 +62,7 @@ class DeviceProblem:
         """``hosted``: bodies that joints or other processes act on (``mirror.Some``)."""
         self.made, self.contacts, self.bodies, self.balls, self.rolling = made, contacts, bodies, balls, rolling
         self.buffers, self.device, self.joints, self.share = buffers, buffers.device, joints, share
-        self.coulomb, self.friction = rules.coulomb, rules.friction
+        self.coulomb = rules.coulomb
         self.own = kernels.kernels_for(balls, rolling)
         self.workers = workers_of(self.device)
         self.slot = self.rows = self.graph = self.parts = None
@@ -154,7 +154,7 @@ class DeviceProblem:
         self.lay_out(by_colour=True)
         if not self.begun:
             self._add(Vector(self.unknowns.impulse, self.unknowns.torque, self.joints.impulse), self.joints.begin)
-            self.friction, tame = self.share.largest(self.friction, -self.wild)  # momentum is the same for all
+            (tame,) = self.share.largest(-self.wild)  # momentum is the same for all
             self.wild = -tame
             self.begun = True
         self.solved = False
@@ -190,7 +190,7 @@ class DeviceProblem:
     def sweep(self, passes, cap, enough):
         if self.joints.count + self.contacts == 0 and self.share.alone:
             return min(passes, 1)  # nothing to solve
-        self._set_known(kernels.CAP, share_of_cap(self.coulomb, self.friction) * cap, enough)
+        self._set_known(kernels.CAP, cap, enough)
         if self.contacts == 0 and self.joints.system is not None and self.share.alone:
             return self._solve_joints(passes)
         return self._sweep_alone(passes) if self.alone else self._sweep_with_host(passes, enough)

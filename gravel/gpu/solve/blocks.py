@@ -200,7 +200,11 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         if wp.mod(known[SWEEPS], RENEWED) == 1.0:
             n = rows.normal[i]
             it = answer(rows, i, unknowns.last_velocity[rows.a[i]], unknowns.last_velocity[rows.b[i]])
-            unknowns.slip[i] = rows.friction[i][0] * wp.length(it.u - wp.dot(it.u, n) * n)
+            mu = rows.friction[i][0]
+            term = mu * wp.length(it.u - wp.dot(it.u, n) * n)
+            if known[SWEEPS] > 1.0:  # not the first
+                term = unknowns.slip[i] + wp.min(1.0, LAGGED / wp.max(mu, TINY)) * (term - unknowns.slip[i])
+            unknowns.slip[i] = term
 
     @wp.kernel(module="unique", enable_backward=False)
     def measure(
