@@ -22,7 +22,8 @@ class JointBlock:
         self.memory = np.zeros(m)  # impulses of the last step that was taken
         self.last = np.zeros(m)  # of the sweep before, for momentum
         self.own_rows = None if system is None else rows._replace(body=rows.member)  # between members, not among all bodies
-        self.curves, self.step = None, 0.0  # what the curvature of rows that are solved at once follows from; step 0: their bias stays
+        # what the curvature of rows that are solved at once follows from; step 0: their bias stays
+        self.curves, self.step, self.parts = None, 0.0, 1
 
     def renew(self, warm):
         """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
@@ -63,7 +64,7 @@ class JointBlock:
 
     def _solve(self, impulse, velocity, revises, rounds):
         given = self.own_rows, self.members, self.held, self.system, impulse, velocity, direct.slack_of(velocity.dtype), self.most_yield
-        return direct.solve_rows(*given, revises, rounds if self.step > 0.0 else -1, self.curves, self.step)
+        return direct.solve_rows(*given, revises, rounds if self.step > 0.0 else -1, self.curves, self.step, self.parts)
 
     def calm(self):
         """The next sweep starts without momentum."""

@@ -375,7 +375,7 @@ def settle(rows, members, held, system, impulse, work, slack, most, revises):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revises, rounds, curves, step):
+def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revises, rounds, curves, step, parts):
     """Solve all free rows, and find out which rows are free where ``revises``; velocities and impulses change in place.
 
     Gauges are curved: their bias follows from the velocities that were found, and the rows are solved again, up to ``rounds`` times, until
@@ -390,7 +390,7 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
         for c in range(8):
             work[8 * k + c] = velocity[8 * members.row[k] + c]
     settle(rows, members, held, system, impulse, work, slack, most, revises)
-    change = renew_bias(curves, members, step, rows, work) if rounds >= 0 else 0.0
+    change = renew_bias(curves, members, step, parts, rows, work) if rounds >= 0 else 0.0
     before = np.inf
     for _ in range(rounds):
         if change >= before:
@@ -398,7 +398,7 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
         settle(rows, members, held, system, impulse, work, slack, most, revises)
         if change <= slack:
             break  # what the bias would change by now is less by far
-        before, change = change, renew_bias(curves, members, step, rows, work)
+        before, change = change, renew_bias(curves, members, step, parts, rows, work)
     for k in range(members.row.size):
         if system.entry_first[k] >= 0:
             for c in range(8):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.integrate import turn_freely
+from gravel.cpu.integrate import carry_momentum, turn_freely
 from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross, rotate, to_matrix, turn
 from gravel.joints.kinds import ANGLE, DISTANCE, DOT, REACH_X, SWING, TURN_X, TURNS
@@ -123,7 +123,7 @@ def gather_members(tag, position, quaternion, velocity, inverse_mass, step, memb
             members.inverse_mass[k], members.mass[k] = inverse_mass[b, 0], 1.0 / inverse_mass[b, 0]
             turned_tensor(m, ix, iy, iz, members.inverse_inertia, k)
             turned_tensor(m, 1.0 / ix, 1.0 / iy, 1.0 / iz, members.inertia, k)
-            turn_ahead(members.ahead_quaternion, k, ix, iy, iz, x, y, z, step)
+            turn_ahead(members.ahead_quaternion, k, ix, iy, iz, x, y, z, step, 1)
         else:
             members.inverse_mass[k] = members.mass[k] = 0.0
             members.inverse_inertia[k] = 0.0
@@ -132,17 +132,22 @@ def gather_members(tag, position, quaternion, velocity, inverse_mass, step, memb
 
 
 @njit(**INNER)
-def turn_ahead(quaternion, k, ix, iy, iz, x, y, z, step):
-    """As the end of the step will turn a body that can move."""
+def turn_ahead(quaternion, k, ix, iy, iz, x, y, z, step, parts):
+    """Turn a body that can move as the steps will: ``step`` in so many parts, of which each splits the turn anew."""
     if ix == iy and iy == iz:
         turn(quaternion, k, step * x, step * y, step * z)
-    else:
-        turn_freely(quaternion, k, ix, iy, iz, x, y, z, step)
+        return
+    for part in range(parts):
+        before = to_matrix(quaternion[k])
+        turn_freely(quaternion, k, ix, iy, iz, x, y, z, step / parts)
+        if part + 1 < parts:
+            x, y, z = carry_momentum(before, to_matrix(quaternion[k]), ix, iy, iz, x, y, z)
 
 
 @njit(**INNER)
-def look_ahead(members, velocity, step):
-    """Where members that can move would be after ``step`` with velocities (8 numbers a member) that a solver has found."""
+def look_ahead(members, velocity, step, parts):
+    """Where members that can move would be after ``step`` with velocities (8 numbers a member) that a solver has found. (Where the step
+    is taken in two halves, a turn in one part differs by h^3: enough for a machine in space to lose 1e-4 of its energy in 30 s.)"""
     position, quaternion, moments = members.ahead_position, members.ahead_quaternion, members.inverse_moments
     for k in range(members.place.size):
         if members.status[k] != MOVABLE:
@@ -153,7 +158,7 @@ def look_ahead(members, velocity, step):
         for c in range(4):
             quaternion[k, c] = members.quaternion[k, c]
         x, y, z = velocity[i + 4], velocity[i + 5], velocity[i + 6]
-        turn_ahead(quaternion, k, moments[k, 0], moments[k, 1], moments[k, 2], x, y, z, step)
+        turn_ahead(quaternion, k, moments[k, 0], moments[k, 1], moments[k, 2], x, y, z, step, parts)
 
 
 @njit(**INNER)

@@ -274,12 +274,12 @@ def gauge_ahead(gauge, x, a, b, ahead, velocity, step):
 
 
 @njit(**INNER)
-def renew_bias(curves, members, step, rows, velocity):
+def renew_bias(curves, members, step, parts, rows, velocity):
     """The bias of the rows with its curvature as it follows from velocities (8 numbers a member) that a solver has found; returns the
-    largest change, m/s. ``rows`` refer to the members' places."""
+    largest change, m/s. ``rows`` refer to the members' places; bodies go their way in so many ``parts``."""
     anchors, gauges, curved, bias, joint, joint_2 = curves.anchors, curves.gauges, curves.curved, rows.bias, curves.joint, curves.joint_2
     worst, ahead, last, position, quaternion = 0.0, np.empty(SEEN), -1, members.ahead_position, members.ahead_quaternion
-    look_ahead(members, velocity, step)
+    look_ahead(members, velocity, step, parts)
     for k in range(joint.size):
         if curved[k] == 0.0:
             continue

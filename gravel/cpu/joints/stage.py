@@ -90,11 +90,12 @@ class JointStage:
     def gather(self, bodies, step):
         laws.gather(fields_of(bodies), step, self.members)
 
-    def assemble(self, step, recovery_speed, threshold, velocity, warm):
-        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities, and stiff links are calmed."""
+    def assemble(self, step, parts, recovery_speed, threshold, velocity, warm):
+        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities, and stiff links are calmed. Bodies
+        go from here to where the next step looks in so many ``parts``."""
         softness = 0.0 if self.block.system is None else direct.softness_of(velocity.dtype)
         self._apply_laws(step, recovery_speed, threshold, softness)
-        self.block.step = float(step)
+        self.block.step, self.block.parts = float(step), parts
         if self.kicked:
             joint_rows.apply_joints(self.rows, self.measured.kick, velocity)
         if self.stiff:
