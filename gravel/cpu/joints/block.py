@@ -10,6 +10,7 @@ from gravel.cpu.joints import direct
 from gravel.cpu.joints import rows as joint_rows
 
 PAUSE = 8  # passes beside contacts that take the curvature of the gauges for known
+RISES = 6  # passes one after the other in which it changes by more and more, before it is left alone
 
 
 class JointBlock:
@@ -29,8 +30,8 @@ class JointBlock:
         """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
         self.impulse[:] = self.memory if warm else 0.0
         direct.begin_rows(self.rows, self.held, self.impulse, self.most_yield)
-        self.foreseen = False  # whether the bias is that of velocities found, for all iterations to come
-        self.change, self.idle, self.pause = np.inf, 0, 0  # the least change of the bias by a pass; passes since; passes that need not look
+        self.doubted = True  # whether gradient solvers should take the bias from the next velocities
+        self.change, self.rises, self.pause = np.inf, 0, 0  # of the bias by the last pass; how often it grew; passes that need not look
         if self.system is not None:
             self.system.state[0] = 0
 
@@ -56,11 +57,11 @@ class JointBlock:
             self._plan_renewal(self._solve(self.impulse, velocity, True, 0), direct.slack_of(velocity.dtype))
 
     def _plan_renewal(self, change, slack):
-        """The bias has changed by so much in a pass. Where that is next to nothing, the next passes need not look; where it does not get
-        less, bodies turn by a radian a step, and the bias stays as it is."""
-        self.idle = 0 if change < 0.9 * self.change else self.idle + 1
-        self.change = min(change, self.change)
-        self.pause = PAUSE if change <= slack else np.inf if self.idle >= direct.ROUNDS else 0
+        """The bias has changed by so much in a pass. Where that is next to nothing, the next passes need not look; where it grows from
+        pass to pass, bodies turn by a radian a step, and the bias stays as it is."""
+        self.rises = self.rises + 1 if change >= self.change else 0
+        self.change = change
+        self.pause = PAUSE if change <= slack else np.inf if self.rises >= RISES else 0
 
     def _solve(self, impulse, velocity, revises, rounds):
         given = self.own_rows, self.members, self.held, self.system, impulse, velocity, direct.slack_of(velocity.dtype), self.most_yield
@@ -90,8 +91,8 @@ class JointBlock:
         return joint_rows.joint_residual(self.rows, self.impulse, velocity)
 
     def apply(self, x, velocity):
-        """Velocities take the impulses x in. Solved directly, the bilateral rows' are found here, whatever x says of them, with a bias
-        that follows from the first velocities found: gradients are those of one problem."""
+        """Velocities take the impulses x in. Solved directly, the bilateral rows' are found here, whatever x says of them. Their
+        bias is that of the velocities found first, and again when it is ``doubted``: in between gradients are those of one problem."""
         self.trial = x.astype(float)
         if self.system is None:
             return joint_rows.apply_joints(self.rows, self.trial, velocity)
@@ -101,9 +102,9 @@ class JointBlock:
             self.system.state[0] = 0
         self.trial[~bounded] = 0.0
         joint_rows.apply_joints(self.rows, self.trial, velocity)
-        if not self.foreseen:
+        if self.doubted:
             self._solve(self.trial, velocity, False, direct.ROUNDS)
-            self.foreseen = True
+            self.doubted = False
         self._solve(self.trial, velocity, False, -1)
 
     def gradient(self, velocity, out):
