@@ -518,8 +518,8 @@ class CpuEngine:
         local = ffd.BodyByBody(self._sight(deep), self.bodies, self.slot, self.blow, found.contact_total, self.buffers, self.share)
         joints = NO_JOINTS
         if self.joints is not None:
-            scalars, joints = rules.scalars, self.joints.block
-            self.joints.assemble(scalars.step, scalars.recovery_speed, rules.threshold, unknowns.velocity, warm)
+            scalars, joints, parts = rules.scalars, self.joints.block, 2 if rules.midpoint else 1
+            self.joints.assemble(scalars.step, parts, scalars.recovery_speed, rules.threshold, unknowns.velocity, warm)
         self.problem = BlockProblem(blocks, unknowns, rules.scalars, found.contact_total, kinds, joints, self.share, local)
         return self.problem
 

@@ -441,8 +441,8 @@ class GpuEngine(CpuEngine):
         if self.joints is not None:
             joints, velocity = self.joints.block, np.zeros((found.n + 1, 8), np.float32)
             self.members.fetch(found.device_arranged.velocity, velocity)
-            scalars = self.rules.scalars
-            self.joints.assemble(scalars.step, scalars.recovery_speed, self.rules.threshold, velocity.reshape(-1), warm)
+            scalars, parts = self.rules.scalars, 2 if self.rules.midpoint else 1
+            self.joints.assemble(scalars.step, parts, scalars.recovery_speed, self.rules.threshold, velocity.reshape(-1), warm)
             self.members.send(velocity, found.device_arranged.velocity)
         kinds, hosted = (found.balls, self.rolling, self.inertia, rules), self.members
         if not self.share.alone:

@@ -9,6 +9,9 @@ import numpy as np
 from gravel.cpu.joints import direct
 from gravel.cpu.joints import rows as joint_rows
 
+PAUSE = 8  # passes beside contacts that take the curvature of the gauges for known
+RISES = 6  # passes one after the other in which it changes by more and more, before it is left alone
+
 
 class JointBlock:
     def __init__(self, rows, members=None, system=None, real=np.float64):
@@ -20,11 +23,15 @@ class JointBlock:
         self.memory = np.zeros(m)  # impulses of the last step that was taken
         self.last = np.zeros(m)  # of the sweep before, for momentum
         self.own_rows = None if system is None else rows._replace(body=rows.member)  # between members, not among all bodies
+        # what the curvature of rows that are solved at once follows from; step 0: their bias stays
+        self.curves, self.step, self.parts = None, 0.0, 1
 
     def renew(self, warm):
         """The rows have changed: starting impulses within their bounds; nothing is factorised yet."""
         self.impulse[:] = self.memory if warm else 0.0
         direct.begin_rows(self.rows, self.held, self.impulse, self.most_yield)
+        self.doubted = True  # whether gradient solvers should take the bias from the next velocities
+        self.change, self.rises, self.pause = np.inf, 0, 0  # of the bias by the last pass; how often it grew; passes that need not look
         if self.system is not None:
             self.system.state[0] = 0
 
@@ -37,12 +44,28 @@ class JointBlock:
         joint_rows.apply_joints(self.rows, self.impulse, velocity)
 
     def sweep(self, velocity, refines=False):
-        """One pass: all rows at once (``refines``: to the last digit), or one after the other."""
+        """One pass: all rows at once (``refines``: to the last digit), or one after the other. Beside contacts the bias follows the
+        velocities from pass to pass, as long as that takes it anywhere."""
         if self.system is None:
             joint_rows.sweep_joints(self.rows, self.impulse, velocity)
+        elif refines:
+            self._solve(self.impulse, velocity, True, direct.ROUNDS)
+        elif self.pause > 0:
+            self.pause -= 1
+            self._solve(self.impulse, velocity, True, -1)
         else:
-            slack = direct.slack_of(velocity.dtype), self.most_yield
-            direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.impulse, velocity, *slack, True, refines)
+            self._plan_renewal(self._solve(self.impulse, velocity, True, 0), direct.slack_of(velocity.dtype))
+
+    def _plan_renewal(self, change, slack):
+        """The bias has changed by so much in a pass. Where that is next to nothing, the next passes need not look; where it grows from
+        pass to pass, bodies turn by a radian a step, and the bias stays as it is."""
+        self.rises = self.rises + 1 if change >= self.change else 0
+        self.change = change
+        self.pause = PAUSE if change <= slack else np.inf if self.rises >= RISES else 0
+
+    def _solve(self, impulse, velocity, revises, rounds):
+        given = self.own_rows, self.members, self.held, self.system, impulse, velocity, direct.slack_of(velocity.dtype), self.most_yield
+        return direct.solve_rows(*given, revises, rounds if self.step > 0.0 else -1, self.curves, self.step, self.parts)
 
     def calm(self):
         """The next sweep starts without momentum."""
@@ -68,7 +91,8 @@ class JointBlock:
         return joint_rows.joint_residual(self.rows, self.impulse, velocity)
 
     def apply(self, x, velocity):
-        """Velocities take the impulses x in. Solved directly, the bilateral rows' are found here, whatever x says of them."""
+        """Velocities take the impulses x in. Solved directly, the bilateral rows' are found here, whatever x says of them. Their
+        bias is that of the velocities found first, and again when it is ``doubted``: in between gradients are those of one problem."""
         self.trial = x.astype(float)
         if self.system is None:
             return joint_rows.apply_joints(self.rows, self.trial, velocity)
@@ -78,7 +102,10 @@ class JointBlock:
             self.system.state[0] = 0
         self.trial[~bounded] = 0.0
         joint_rows.apply_joints(self.rows, self.trial, velocity)
-        direct.solve_rows(self.own_rows, self.members, self.held, self.system, self.trial, velocity, 0.0, self.most_yield, False, False)
+        if self.doubted:
+            self._solve(self.trial, velocity, False, direct.ROUNDS)
+            self.doubted = False
+        self._solve(self.trial, velocity, False, -1)
 
     def gradient(self, velocity, out):
         """out := J v + b + c p after ``apply``; nothing is left of the rows that were solved."""

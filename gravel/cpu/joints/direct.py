@@ -28,9 +28,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gravel.cpu.joints.laws import renew_bias
 from gravel.cpu.joints.rows import push, row_velocity
 from gravel.cpu.threads import INNER
 
+ROUNDS = 12  # in which the curvature of the gauges follows the new velocities, at the most: two or three are the rule
 CHANGES = 12  # rounds of holding and freeing rows in a pass; what is left waits for the next pass
 
 
@@ -56,7 +58,7 @@ YIELDING = 1e-9  # the same for rows with bounds: what yields there is a speed, 
 
 
 def slack_of(real):
-    """m/s: a row at its bound is let go when it moves faster."""
+    """m/s: a row at its bound is let go when it moves faster; the curvature of gauges is good when it changes by no more."""
     return 1e-5 if np.dtype(real) == np.float32 else 1e-9
 
 
@@ -353,17 +355,9 @@ def begin_rows(rows, held, impulse, most):
     stiffen_loaded(rows, impulse, most)
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
-def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revises, refines):
-    """Solve all free rows, and find out which rows are free where ``revises``; velocities and impulses change in place. Where it
-    ``refines``, what rounding has left of the solution is solved for once more.
-
-    ``rows`` refer to the members' places. The work is done on a copy of their velocities in double precision: on the way to the
-    set of free rows, rows that contradict each other may ask for enormous impulses."""
-    work = np.empty(8 * members.row.size)
-    for k in range(members.row.size):
-        for c in range(8):
-            work[8 * k + c] = velocity[8 * members.row[k] + c]
+@njit(**INNER)
+def settle(rows, members, held, system, impulse, work, slack, most, revises):
+    """Solve all free rows, and find out which rows are free where ``revises``."""
     rounds = 0
     while True:
         if system.state[0] == 0:
@@ -378,9 +372,35 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
         if not (stiffen_loaded(rows, impulse, most) or other):
             break
         system.state[0] = 0
-    if refines:
-        correct(rows, held, system, impulse, work)
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revises, rounds, curves, step, parts):
+    """Solve all free rows, and find out which rows are free where ``revises``; velocities and impulses change in place.
+
+    Gauges are curved: their bias follows from the velocities that were found, and the rows are solved again, up to ``rounds`` times, until
+    it changes by no more than ``slack`` (at the least once: that also takes out what rounding has left), or no longer by less than
+    before: where bodies turn by a radian a step, it need not converge. In the end it is that of the last velocities, so that the
+    residual tells what is left of the joints' gaps. ``rounds`` < 0: the bias stays. Returns its last change.
+
+    ``rows`` refer to the members' places. The work is done on a copy of their velocities in double precision: on the way to the
+    set of free rows, rows that contradict each other may ask for enormous impulses."""
+    work = np.empty(8 * members.row.size)
+    for k in range(members.row.size):
+        for c in range(8):
+            work[8 * k + c] = velocity[8 * members.row[k] + c]
+    settle(rows, members, held, system, impulse, work, slack, most, revises)
+    change = renew_bias(curves, members, step, parts, rows, work) if rounds >= 0 else 0.0
+    before = np.inf
+    for _ in range(rounds):
+        if change >= before:
+            break
+        settle(rows, members, held, system, impulse, work, slack, most, revises)
+        if change <= slack:
+            break  # what the bias would change by now is less by far
+        before, change = change, renew_bias(curves, members, step, parts, rows, work)
     for k in range(members.row.size):
         if system.entry_first[k] >= 0:
             for c in range(8):
                 velocity[8 * members.row[k] + c] = work[8 * k + c]
+    return change

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.integrate import turn_freely
+from gravel.cpu.integrate import carry_momentum, turn_freely
 from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross, rotate, to_matrix, turn
 from gravel.joints.kinds import ANGLE, DISTANCE, DOT, REACH_X, SWING, TURN_X, TURNS
@@ -58,6 +58,7 @@ class Members(NamedTuple):
     ahead_position: np.ndarray  # (k, 3) where they would be a step later with these velocities
     ahead_quaternion: np.ndarray  # (k, 4)
     inverse_mass: np.ndarray  # (k,)
+    inverse_moments: np.ndarray  # (k, 3) about the principal axes
     inverse_inertia: np.ndarray  # (k, 6) xx xy xz yy yz zz, world frame
     mass: np.ndarray  # (k,)
     inertia: np.ndarray  # (k, 6)
@@ -77,6 +78,7 @@ def make_members(identity):
         np.zeros((k, 3)),
         np.zeros((k, 4)),
         np.zeros(k),
+        np.zeros((k, 3)),
         np.zeros((k, 6)),
         np.zeros(k),
         np.zeros((k, 6)),
@@ -109,6 +111,7 @@ def gather_members(tag, position, quaternion, velocity, inverse_mass, step, memb
             members.position[k, c] = position[b, c]
             members.velocity[k, c] = velocity[b, c]
             members.velocity[k, 3 + c] = velocity[b, 4 + c]
+            members.inverse_moments[k, c] = inverse_mass[b, 1 + c]
             members.ahead_position[k, c] = position[b, c] + step * velocity[b, c]
         for c in range(4):
             members.quaternion[k, c] = quaternion[b, c]
@@ -120,15 +123,42 @@ def gather_members(tag, position, quaternion, velocity, inverse_mass, step, memb
             members.inverse_mass[k], members.mass[k] = inverse_mass[b, 0], 1.0 / inverse_mass[b, 0]
             turned_tensor(m, ix, iy, iz, members.inverse_inertia, k)
             turned_tensor(m, 1.0 / ix, 1.0 / iy, 1.0 / iz, members.inertia, k)
-            if ix == iy and iy == iz:
-                turn(members.ahead_quaternion, k, step * x, step * y, step * z)
-            else:
-                turn_freely(members.ahead_quaternion, k, ix, iy, iz, x, y, z, step)
+            turn_ahead(members.ahead_quaternion, k, ix, iy, iz, x, y, z, step, 1)
         else:
             members.inverse_mass[k] = members.mass[k] = 0.0
             members.inverse_inertia[k] = 0.0
             members.inertia[k] = 0.0
             turn(members.ahead_quaternion, k, step * x, step * y, step * z)
+
+
+@njit(**INNER)
+def turn_ahead(quaternion, k, ix, iy, iz, x, y, z, step, parts):
+    """Turn a body that can move as the steps will: ``step`` in so many parts, of which each splits the turn anew."""
+    if ix == iy and iy == iz:
+        turn(quaternion, k, step * x, step * y, step * z)
+        return
+    for part in range(parts):
+        before = to_matrix(quaternion[k])
+        turn_freely(quaternion, k, ix, iy, iz, x, y, z, step / parts)
+        if part + 1 < parts:
+            x, y, z = carry_momentum(before, to_matrix(quaternion[k]), ix, iy, iz, x, y, z)
+
+
+@njit(**INNER)
+def look_ahead(members, velocity, step, parts):
+    """Where members that can move would be after ``step`` with velocities (8 numbers a member) that a solver has found. (Where the step
+    is taken in two halves, a turn in one part differs by h^3: enough for a machine in space to lose 1e-4 of its energy in 30 s.)"""
+    position, quaternion, moments = members.ahead_position, members.ahead_quaternion, members.inverse_moments
+    for k in range(members.place.size):
+        if members.status[k] != MOVABLE:
+            continue
+        i = 8 * k
+        for c in range(3):
+            position[k, c] = members.position[k, c] + step * velocity[i + c]
+        for c in range(4):
+            quaternion[k, c] = members.quaternion[k, c]
+        x, y, z = velocity[i + 4], velocity[i + 5], velocity[i + 6]
+        turn_ahead(quaternion, k, moments[k, 0], moments[k, 1], moments[k, 2], x, y, z, step, parts)
 
 
 @njit(**INNER)

@@ -6,8 +6,8 @@ compliance c of each row, so that the solver finds J v + b + c p = 0, or p at a 
 With x the gauge at the pose where the step looks at it, x^ where it would be a step later with the velocities v that the bodies
 have now, J v its rate, h the step:
 
-    HOLD      b = x / h + (x^ - x) / h - J v: after the step the gauge is zero, its curvature taken in (a Newton step of SHAKE
-              from the last velocities); what x itself adds is at most ``recovery_speed``
+    HOLD      b = x / h + (x^ - x) / h - J v: after the step the gauge is zero, its curvature taken in; what x itself adds is at
+              most ``recovery_speed``
     SPEED     b = -speed, |p| <= h limit
     POSITION  b = (x^ - x_wanted) / h - J v, |p| <= h limit; or a spring towards x_wanted
     LIMIT     on the nearer side: b = (x^ - bound) / h - J v, p >= 0 (lower) or <= 0 (upper); b = e J v for a bounce
@@ -16,6 +16,10 @@ have now, J v its rate, h the step:
     SPRING    force f(x, x') with stiffness k and damping c, in the rule of average acceleration (unconditionally stable, keeps
               energy, second order): p = h f - h (k h / 4 + theta c) (J v+ - J v), theta = 1/2 up to the damping at which that
               would overshoot
+
+b with x^ from the velocities before the step is a Newton step of SHAKE (Ryckaert et al. 1977). It leaves joints open by some h^2 a w,
+and what closes them in the next step drives the machine: a double pendulum gains 0.4 % of its energy in 100 s. So ``renew_bias`` takes x^
+and J v from the velocities that the solver has found, until they no longer change b: then the step is symplectic, and no energy drifts.
 
 Rows that are angles are scaled by a length of the joint's bodies, so that all are in m, m/s and N s.
 """
@@ -27,17 +31,21 @@ from numba import njit
 
 from gravel.cpu.joints.gauges import (
     SEEN,
+    Anchors,
+    angle_near,
     dead_joints,
     find_rows,
     gather_members,
     gauge_of,
     gauge_rate,
+    look_ahead,
     measure_coordinates,
     place,
     see_joint,
     stiffen_members,
     write_inertia,
 )
+from gravel.cpu.joints.rows import row_velocity
 from gravel.cpu.threads import INNER
 from gravel.joints.kinds import TURNS
 from gravel.joints.rows import FORCE, FRICTION, HOLD, LIMIT, POSITION, SPEED, SPRING
@@ -69,10 +77,33 @@ class Laws(NamedTuple):
 class Measured(NamedTuple):
     """What the gauges of the rows are, scaled."""
 
+    gauges: np.ndarray  # (m, 2) of joint and joint_2, not scaled
     value: np.ndarray  # (m,)
     ahead: np.ndarray  # (m,) a step later, with the velocities as they are
     rate: np.ndarray  # (m,) J v
     kick: np.ndarray  # (m,) impulse that is known before
+    flat: np.ndarray  # (m,) the bias without its curvature
+    curved: np.ndarray  # (m,) 1: x^ / h - J v are part of the bias; 0: they are not
+
+
+class Curves(NamedTuple):
+    """What the curvature of the rows' bias follows from: of ``Laws`` and ``Measured`` (few arrays, as each costs time at a call)."""
+
+    anchors: Anchors
+    joint: np.ndarray
+    gauge: np.ndarray
+    joint_2: np.ndarray
+    gauge_2: np.ndarray
+    ratio: np.ndarray
+    scale: np.ndarray
+    gauges: np.ndarray
+    flat: np.ndarray
+    curved: np.ndarray
+
+
+def curves_of(anchors, laws, measured):
+    links = laws.joint, laws.gauge, laws.joint_2, laws.gauge_2, laws.ratio, laws.scale
+    return Curves(anchors, *links, measured.gauges, measured.flat, measured.curved)
 
 
 @njit(**INNER)
@@ -92,14 +123,14 @@ def look_at(joint, anchors, members, now, ahead):
 
 @njit(**INNER)
 def measure_gauge(gauge, a, b, angle, factor, step, velocity, now, ahead, entry_a, entry_b, jacobian):
-    """One gauge between members a and b, times ``factor``: (value, ahead, rate); its gradient is added to the row's entries. Few
+    """One gauge between members a and b: (gauge; times ``factor``: ahead, rate); its gradient is added to the row's entries. Few
     arrays: the compiler counts references to each of those that are handed on, and would take longer for that than for the rest."""
     x, line, turn_a, turn_b = gauge_of(gauge, now, angle)
     rate = gauge_rate(a, b, velocity, line, turn_a, turn_b)
     later, _, _, _ = gauge_of(gauge, ahead, x + step * rate)
     add_entry(jacobian, entry_a, -1.0, factor, line, turn_a)
     add_entry(jacobian, entry_b, 1.0, factor, line, turn_b)
-    return factor * x, factor * later, factor * rate
+    return x, factor * later, factor * rate
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -118,6 +149,7 @@ def measure_rows(anchors, members, laws, step, rows, measured):
             last = j
         ends = member_a[j], member_b[j], anchors.angle[j]
         x, later, rate = measure_gauge(laws.gauge[k], *ends, factor, step, velocity, now, ahead, entry[k, 0], entry[k, 1], jacobian)
+        value, measured.gauges[k, 0] = factor * x, x
         if laws.joint_2[k] >= 0:
             j = laws.joint_2[k]
             look_at(j, anchors, members, now_2, ahead_2)
@@ -125,8 +157,8 @@ def measure_rows(anchors, members, laws, step, rows, measured):
             y, later_y, y_rate = measure_gauge(
                 laws.gauge_2[k], *ends, -scale, step, velocity, now_2, ahead_2, entry[k, 2], entry[k, 3], jacobian
             )
-            x, later, rate = x + y, later + later_y, rate + y_rate
-        measured.value[k], measured.ahead[k], measured.rate[k] = x, later, rate
+            value, later, rate, measured.gauges[k, 1] = value - scale * y, later + later_y, rate + y_rate, y
+        measured.value[k], measured.ahead[k], measured.rate[k] = value, later, rate
     t, delta, inverse_mass = members.inverse_inertia, rows.delta, members.inverse_mass
     for e in range(rows.member.size):
         b = rows.member[e]
@@ -140,21 +172,21 @@ def measure_rows(anchors, members, laws, step, rows, measured):
 
 @njit(**INNER)
 def spring_row(force, stiffness, damping, response, rate, step):
-    """(lower, upper, bias, compliance, kick) of a row that is a spring which pushes with ``force`` now."""
+    """``row_of`` for a spring which pushes with ``force`` now."""
     theta = max(0.5, 1.0 - 1.0 / max(step * damping * response, 1e-300))
     strength = step * (0.25 * step * stiffness + theta * damping)
     if strength > 0.0:
-        return -np.inf, np.inf, -rate - step * force / strength, 1.0 / strength, 0.0
-    return 0.0, 0.0, 0.0, 0.0, step * force
+        return -np.inf, np.inf, -rate - step * force / strength, 0.0, 1.0 / strength, 0.0
+    return 0.0, 0.0, 0.0, 0.0, 0.0, step * force
 
 
 @njit(**INNER)
-def limit_row(low, high, value, ahead, rate, stiffness, damping, restitution, response, step, recovery_speed, threshold):
-    """(lower, upper, bias, compliance, kick) of the row of a limit: the nearer side, if there is one."""
+def limit_row(low, high, value, rate, stiffness, damping, restitution, response, step, recovery_speed, threshold):
+    """``row_of`` for a limit: the nearer side, if there is one."""
     below = value - low <= high - value
     bound, sign = (low, 1.0) if below else (high, -1.0)
     gap, closing = sign * (value - bound), sign * rate
-    free = 0.0, 0.0, 0.0, 0.0, 0.0
+    free = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     if not np.isfinite(bound):
         return free
     lower, upper = (0.0, np.inf) if below else (-np.inf, 0.0)
@@ -162,40 +194,40 @@ def limit_row(low, high, value, ahead, rate, stiffness, damping, restitution, re
         if gap + step * closing >= 0.0 and gap >= 0.0:
             return free
         force = -stiffness * (value - bound) - damping * rate
-        _, _, bias, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
-        return lower, upper, bias, compliance, kick
+        _, _, bias, _, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
+        return lower, upper, bias, 0.0, compliance, kick
     if restitution > 0.0 and closing < -threshold and gap + step * closing <= 0.0:
-        return lower, upper, restitution * rate, 0.0, 0.0
-    return lower, upper, sign * max(gap / step, -recovery_speed) + (ahead - value) / step - rate, 0.0, 0.0
+        return lower, upper, restitution * rate, 0.0, 0.0, 0.0
+    return lower, upper, sign * max(gap / step, -recovery_speed) - value / step, 1.0, 0.0, 0.0
 
 
 @njit(**INNER)
-def row_of(role, scale, value, ahead, rate, given, numbers, response, step, recovery_speed, threshold):
-    """(lower, upper, bias, compliance, kick) of a row that acts. ``given``: (value, ahead, start, limit); ``numbers``: (stiffness,
-    damping, lower, upper, restitution), as in ``Laws``."""
+def row_of(role, scale, value, rate, given, numbers, response, step, recovery_speed, threshold):
+    """(lower, upper, flat, curved, compliance, kick) of a row that acts, as in ``Measured``. ``given``: (value, ahead, start, limit);
+    ``numbers``: (stiffness, damping, lower, upper, restitution), as in ``Laws``."""
     wanted, wanted_ahead, start, limit = given
     stiffness, damping = numbers[0] / scale**2, numbers[1] / scale**2
     most = step * limit / scale
     if role == HOLD:
         speed = min(max((value - wanted) / step, -recovery_speed), recovery_speed)
-        return -np.inf, np.inf, speed + (ahead - value) / step - rate, 0.0, 0.0
+        return -np.inf, np.inf, speed - value / step, 1.0, 0.0, 0.0
     if role == SPEED:
-        return -most, most, -scale * wanted, 0.0, 0.0
+        return -most, most, -scale * wanted, 0.0, 0.0, 0.0
     if role == POSITION:
         now, later = scale * (wanted - start), scale * (wanted_ahead - start)
         if numbers[0] == 0.0:
-            return -most, most, (ahead - later) / step - rate, 0.0, 0.0
+            return -most, most, -later / step, 1.0, 0.0, 0.0
         force = -stiffness * (value - now) - damping * (rate - (later - now) / step)
-        lower, upper, bias, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
-        return max(lower, -most), min(upper, most), bias, compliance, kick
+        lower, upper, bias, _, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
+        return max(lower, -most), min(upper, most), bias, 0.0, compliance, kick
     if role == FORCE:
-        return 0.0, 0.0, 0.0, 0.0, step * wanted / scale
+        return 0.0, 0.0, 0.0, 0.0, 0.0, step * wanted / scale
     if role == LIMIT:
         low, high = scale * (numbers[2] - start), scale * (numbers[3] - start)
         rest = stiffness, damping, numbers[4], response, step, recovery_speed, threshold
-        return limit_row(low, high, value, ahead, rate, *rest)
+        return limit_row(low, high, value, rate, *rest)
     if role == FRICTION:
-        return -most, most, 0.0, 0.0, 0.0
+        return -most, most, 0.0, 0.0, 0.0, 0.0
     force = wanted / scale
     if role == SPRING:
         force = -stiffness * (value - scale * (wanted - start)) - damping * rate
@@ -214,18 +246,59 @@ def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness
             for c in range(6):
                 response += jacobian[e, c] * delta[e, c]
         gone = dead[joint[k]] or anchors.broken[owner[k]] > 0 or (joint_2[k] >= 0 and dead[joint_2[k]])
-        lower, upper, bias, compliance, kick = 0.0, 0.0, 0.0, 0.0, 0.0
+        lower, upper, flat, curved, compliance, kick = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         if not gone and response > 0.0:
             given = laws.value[k], laws.ahead[k], laws.start[k], laws.limit[k]
             numbers = laws.stiffness[k], laws.damping[k], laws.lower[k], laws.upper[k], laws.restitution[k]
-            seen = measured.value[k], measured.ahead[k], measured.rate[k]
-            rest = response, step, recovery_speed, threshold
-            lower, upper, bias, compliance, kick = row_of(laws.role[k], laws.scale[k], *seen, given, numbers, *rest)
-        rows.lower[k], rows.upper[k], rows.bias[k], measured.kick[k] = lower, upper, bias, kick
+            seen, rest = (measured.value[k], measured.rate[k]), (response, step, recovery_speed, threshold)
+            lower, upper, flat, curved, compliance, kick = row_of(laws.role[k], laws.scale[k], *seen, given, numbers, *rest)
+        rows.lower[k], rows.upper[k], measured.kick[k], measured.flat[k], measured.curved[k] = lower, upper, kick, flat, curved
+        rows.bias[k] = flat + curved * (measured.ahead[k] / step - measured.rate[k])
         bounded = np.isfinite(lower) or np.isfinite(upper)
         rows.softness[k] = (min(softness, yielding) if bounded else softness) * response
         rows.least[k], rows.compliance[k] = lightness[k] * rows.softness[k], compliance + rows.softness[k]
         rows.eta[k] = 1.0 / (response + rows.compliance[k]) if response > 0.0 else 1.0
+
+
+@njit(**INNER)
+def gauge_ahead(gauge, x, a, b, ahead, velocity, step):
+    """A gauge that is x now as it is seen ``ahead``, where members a and b come with their velocities (8 numbers a member)."""
+    later, line, turn_a, turn_b = gauge_of(gauge, ahead, x)
+    if gauge not in TURNS:
+        return later
+    rate = 0.0
+    for c in range(3):
+        rate += turn_a[c] * velocity[8 * a + 4 + c] - line[c] * velocity[8 * a + c] if a >= 0 else 0.0
+        rate += turn_b[c] * velocity[8 * b + 4 + c] + line[c] * velocity[8 * b + c] if b >= 0 else 0.0
+    return angle_near(later, x + step * rate)  # it may turn by more than half a turn
+
+
+@njit(**INNER)
+def renew_bias(curves, members, step, parts, rows, velocity):
+    """The bias of the rows with its curvature as it follows from velocities (8 numbers a member) that a solver has found; returns the
+    largest change, m/s. ``rows`` refer to the members' places; bodies go their way in so many ``parts``."""
+    anchors, gauges, curved, bias, joint, joint_2 = curves.anchors, curves.gauges, curves.curved, rows.bias, curves.joint, curves.joint_2
+    worst, ahead, last, position, quaternion = 0.0, np.empty(SEEN), -1, members.ahead_position, members.ahead_quaternion
+    look_ahead(members, velocity, step, parts)
+    for k in range(joint.size):
+        if curved[k] == 0.0:
+            continue
+        j, scale = joint[k], curves.scale[k]
+        if j != last:  # rows of a joint follow each other
+            see_joint(j, anchors, position, quaternion, ahead)
+            last = j
+        a, b = anchors.member_a[j], anchors.member_b[j]
+        later = scale * gauge_ahead(curves.gauge[k], gauges[k, 0], a, b, ahead, velocity, step)
+        if joint_2[k] >= 0:
+            j = last = joint_2[k]
+            see_joint(j, anchors, position, quaternion, ahead)
+            a, b = anchors.member_a[j], anchors.member_b[j]
+            later = curves.ratio[k] * later - scale * gauge_ahead(curves.gauge_2[k], gauges[k, 1], a, b, ahead, velocity, step)
+        rate = row_velocity(rows, k, 0.0, velocity) - bias[k]
+        new = curves.flat[k] + later / step - rate
+        worst = max(worst, abs(new - bias[k]))
+        bias[k] = new
+    return worst
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

@@ -32,7 +32,7 @@ class JointStage:
         self.laws = laws.Laws(**{name: values.copy() for name, values in joints.rows.items()}, entry=entry)
         self.rows = joint_rows.make_rows(counts, members)
         m, j, k = len(self.laws.joint), len(joints.broken), len(joints.coordinate_joint)
-        self.measured = laws.Measured(*(np.zeros(m) for _ in range(4)))
+        self.measured = laws.Measured(np.zeros((m, 2)), *(np.zeros(m) for _ in range(6)))
         self.coordinate_joint, self.coordinate_gauge = joints.coordinate_joint, joints.coordinate_gauge
         self.coordinate, self.rate = np.zeros(k), np.zeros(k)
         self.force, self.torque, self.motor, self.violation = np.zeros((j, 3)), np.zeros((j, 3)), np.zeros((j, 2)), np.zeros(j)
@@ -42,6 +42,7 @@ class JointStage:
         self.lightness = lightness_of(self.rows, ends, member, self.members)
         system = direct.make_system(self.rows, self.laws.owner, self.members.status == MOVABLE) if joints.directly else None
         self.block = JointBlock(self.rows, self.members, system, bodies.velocity.dtype)
+        self.block.curves = laws.curves_of(self.anchors, self.laws, self.measured)
         # what goes on from the joints there were; reactions tell which links are stiff
         for name, own in (("impulse", self.block.memory), ("force", self.force), ("torque", self.torque), ("motor", self.motor)):
             if name in joints.carried:
@@ -89,10 +90,12 @@ class JointStage:
     def gather(self, bodies, step):
         laws.gather(fields_of(bodies), step, self.members)
 
-    def assemble(self, step, recovery_speed, threshold, velocity, warm):
-        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities, and stiff links are calmed."""
+    def assemble(self, step, parts, recovery_speed, threshold, velocity, warm):
+        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities, and stiff links are calmed. Bodies
+        go from here to where the next step looks in so many ``parts``."""
         softness = 0.0 if self.block.system is None else direct.softness_of(velocity.dtype)
         self._apply_laws(step, recovery_speed, threshold, softness)
+        self.block.step, self.block.parts = float(step), parts
         if self.kicked:
             joint_rows.apply_joints(self.rows, self.measured.kick, velocity)
         if self.stiff:
@@ -164,7 +167,8 @@ class JointStage:
             bodies.velocity[:] = velocity[:-1]
 
     def _prepare_held(self, n, velocity):
-        """Rows of what the joints hold, between bodies in the order of the engine's rows; no drive acts."""
+        """Rows of what the joints hold, between bodies in the order of the engine's rows; no drive acts, and the bias stays."""
+        self.block.step = 0.0
         self.members.row[:] = np.where(self.members.place >= 0, self.members.place, n)
         laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
         softness = direct.softness_of(velocity.dtype)

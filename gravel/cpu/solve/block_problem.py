@@ -204,8 +204,13 @@ class BlockProblem(ConeVectors):
         if self.joints.count:
             self.joints.gradient(self.unknowns.velocity, out[contact_part:])
 
+    def renew_slip(self, g):
+        super().renew_slip(g)
+        self.joints.doubted = True
+
     def finish(self, x):
         """x becomes the impulses, and the velocities follow."""
+        self.joints.doubted = False  # the residual is known by now
         contact_part = self._apply(x)
         values = x[:contact_part].reshape(self.number, 6 if self.rolling else 3, WIDTH)
         self._blocks_of(self.unknowns.impulse, 3)[:] = values[:, :3]

@@ -357,6 +357,7 @@ class DeviceProblem:
     def renew_slip(self, g):
         if self.coulomb:
             run(cones.slip_terms, self.contacts, [self.rows, g.impulse, self.slip], self.device)
+        self.joints.doubted = True
 
     def dot(self, a, b, c, d):
         total = 0.0
@@ -378,6 +379,7 @@ class DeviceProblem:
         out.joints[:] = x.joints
 
     def finish(self, x):
+        self.joints.doubted = False  # the residual is known by now
         self._apply(x)
         self.copy(x, Vector(self.unknowns.impulse, self.unknowns.torque, np.empty_like(x.joints)))
         if self.joints.count:
