@@ -13,6 +13,7 @@ from gravel.validation import (  # noqa: F401  # they register their cases
     stacks,
 )
 from gravel.validation.case import CASES, Case, Curve, Outcome
+from gravel.validation.misses import KNOWN_MISSES
 from gravel.validation.page import validate
 
-__all__ = ["CASES", "Case", "Curve", "Outcome", "validate"]
+__all__ = ["CASES", "KNOWN_MISSES", "Case", "Curve", "Outcome", "validate"]
