@@ -1,6 +1,7 @@
 """Validation: simulations beside the formulas they must follow, as curves, errors and figures (``gravel validate``)."""
 
 from gravel.validation import (  # noqa: F401  # they register their cases
+    drum,
     flows,
     friction,
     gases,
@@ -9,6 +10,8 @@ from gravel.validation import (  # noqa: F401  # they register their cases
     loads,
     machines,
     motion,
+    rolling,
+    shear,
     sliding,
     stacks,
 )
