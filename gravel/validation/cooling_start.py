@@ -9,7 +9,8 @@ from gravel.validation.column_start import DATA
 FILE = DATA / "cooling.json"
 COUNT, RADIUS, SIDE, SPEED = 10, 0.03, 1.0, 1.0  # balls along a side, m, m (periodic cube), m/s of each component, root mean square
 FRICTION, RESTITUTION = 0.5, 0.9
-TIMES = np.linspace(0.0, 2.0, 21)  # s, where temperatures are kept
+TIMES = np.linspace(0.0, 2.0, 21)  # s, where mean temperatures are kept
+FIRST = np.linspace(0.0, 0.3, 16)  # s, where those of the first start are
 
 
 def gas_start(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -23,5 +24,5 @@ def gas_start(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reference() -> dict[str, np.ndarray]:
-    """At TIMES, in the mean over many starts: both temperatures over that of the start, and how much single runs scatter about them."""
+    """Both temperatures over that of the start: at TIMES in the mean over many starts, at FIRST those of the first start alone."""
     return {name: np.array(values) for name, values in json.loads(FILE.read_text(encoding="utf-8")).items() if isinstance(values, list)}

@@ -7,19 +7,19 @@ solver. An impact changes the velocities by
 
 with the relative velocity u of the surfaces: Newton's restitution, and Coulomb's friction, which slips all through the impact or brings the
 surfaces to rest (balls of one density: I = 2/5 m R^2). Writes gravel/validation/data/cooling.json: the translational temperature
-<v^2> / 3 and the rotational one I <w^2> / (3 m), over <v^2> / 3 at the start, mean and scatter of RUNS runs.
+<v^2> / 3 and the rotational one I <w^2> / (3 m), over <v^2> / 3 at the start: mean and scatter of RUNS runs, and the
+first run alone, which another code can follow for some impacts of each ball before it meets others.
 """
 
 import json
 import math
-import time
 
 import numba
 import numpy as np
 
-from gravel.validation.cooling_start import FILE, FRICTION, RADIUS, RESTITUTION, SIDE, TIMES, gas_start
+from gravel.validation.cooling_start import FILE, FIRST, FRICTION, RADIUS, RESTITUTION, SIDE, TIMES, gas_start
 
-RUNS = 40
+RUNS, NAMES = 40, ("translation", "rotation")
 HORIZON = 0.25  # of the flight through half a cell at the highest speed: so often all is foretold anew, since other images come near
 
 
@@ -107,18 +107,18 @@ def cool(x, v, radius, side, e, mu, times):
     return found, impacts
 
 
+def temperatures(seed, times):
+    """Over the translational one at the start."""
+    found, impacts = cool(*gas_start(seed), RADIUS, SIDE, RESTITUTION, FRICTION, times)
+    print(f"start {seed}: {impacts} impacts, T / T0 {found[-1] / found[0, 0]} after {times[-1]:g} s", flush=True)
+    return found / found[0, 0]
+
+
 def main():
-    begun, found = time.time(), []
-    for seed in range(RUNS):
-        places, velocities = gas_start(seed)
-        temperatures, impacts = cool(places, velocities, RADIUS, SIDE, RESTITUTION, FRICTION, TIMES)
-        found.append(temperatures / temperatures[0, 0])
-        print(f"start {seed}: {impacts} impacts, T / T0 {found[-1][-1]} after {TIMES[-1]:g} s, {time.time() - begun:.0f} s", flush=True)
-    mean, scatter = np.mean(found, axis=0), np.std(found, axis=0, ddof=1)
-    known = {"runs": RUNS}
-    for k, name in enumerate(("translation", "rotation")):
-        known |= {name: mean[:, k].round(6).tolist(), f"{name}_scatter": scatter[:, k].round(6).tolist()}
-    FILE.write_text(json.dumps(known) + "\n", encoding="utf-8")
+    found = [temperatures(seed, TIMES) for seed in range(RUNS)]
+    kept = {"": np.mean(found, axis=0), "_scatter": np.std(found, axis=0, ddof=1), "_first": temperatures(0, FIRST)}
+    known = {f"{name}{word}": values[:, k].round(6).tolist() for word, values in kept.items() for k, name in enumerate(NAMES)}
+    FILE.write_text(json.dumps({"runs": RUNS, **known}) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
