@@ -67,10 +67,10 @@ def angle(froude: float) -> float:
 def rotating_drum() -> Outcome:
     r"""The bed of a drum that turns slowly keeps its dynamic angle of repose. 600 balls, friction 0.5, fill nearly half of a drum of 15
     radii with smooth ends, at two Froude numbers $\omega^2 R / g$, beside LAMMPS with stiff springs and steps of 25 µs from the same start
-    (`tests/validation/make_drum_reference.py`). The angle is that of a line through the topmost grains, in the mean of 376 frames; two
-    degrees are allowed, a line through so few grains is not better known. Steps of 1 ms."""
+    (`tests/validation/make_drum_reference.py`). The angle is that of a line through the topmost grains, in the mean of 376 frames, which
+    is known to 0.3 degrees in each of the two; one and a half are allowed. Steps of 1 ms."""
     froudes, known = np.array(FROUDES), reference()
     wanted = np.array([known[f"{froude:g}"]["angle"] for froude in FROUDES])
     curve = Curve("angle", froudes, wanted, np.array([angle(froude) for froude in FROUDES]))
     error = float(np.abs(curve.difference()).max())
-    return Outcome("Froude number", "angle of the surface, degrees", [curve], error, "degrees", 2.0)
+    return Outcome("Froude number", "angle of the surface, degrees", [curve], error, "degrees", 1.5)

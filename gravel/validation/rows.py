@@ -27,7 +27,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Row:
-    """What a case found, by settings; ``seconds`` it took, at all of them; ``version`` of gravel."""
+    """What a case found, by settings; ``seconds`` of a core that it took, at all of them; ``version`` of gravel."""
 
     found: Mapping[str, Found]
     measure: str

@@ -182,6 +182,13 @@ def test_an_error_that_is_no_number_is_a_miss(tmp_path):
     assert "**missed**" in page.line(CASES["free-flight"], row)
 
 
+@pytest.mark.parametrize(
+    "value, word", [(0.0, "0"), (1.02e-7, "1e-7"), (9.97e-5, "1e-4"), (2.38e-7, "2.4e-7"), (0.0123, "0.012"), (2e4, "2e4"), (np.nan, "nan")]
+)
+def test_numbers_have_two_digits(value, word):
+    assert page.written(value) == word
+
+
 def test_workers_find_the_same():
     """Two processes give the bits of one."""
     names = ["spinning-friction", "free-flight"]
