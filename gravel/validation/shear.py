@@ -64,10 +64,10 @@ def sheared_cell() -> Outcome:
     r"""A dense flow of balls that is sheared at $\dot\gamma$ under the stress $P$ has a friction $\mu = \tau / P$ and a solid fraction
     $\varphi$ that depend on the inertial number $I = \dot\gamma d \sqrt{\rho / P}$ alone (GDR MiDi 2004; da Cruz et al. 2005). 1 000 balls
     in a periodic cell with Lees and Edwards' boundaries, friction 0.5, beside LAMMPS with stiff springs and steps of 25 µs
-    (`tests/validation/make_shear_reference.py`; its means are known to 0.5 % and 0.1 %). Means over a strain of ten, steps of $10^{-3} d /
-    (\dot\gamma d)$ or 0.3 and 0.1 ms; 3 % are allowed."""
+    (`tests/validation/make_shear_reference.py`; its means are known to 0.5 % and 0.1 %). Means over a strain of ten, in steps of 0.004
+    of strain, 1.3 and 0.4 ms; 3 % are allowed."""
     numbers, known = np.array(NUMBERS), reference()
-    found = np.array([flow(number, 1e-3 / rate_of(number)) for number in NUMBERS])
+    found = np.array([flow(number, 4e-3 / rate_of(number)) for number in NUMBERS])
     names = {"friction": "μ", "fraction": "φ"}
     curves = [
         Curve(word, numbers, np.array([known[f"{number:g}"][name] for number in NUMBERS]), found[:, k])
