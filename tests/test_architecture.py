@@ -66,7 +66,7 @@ ALLOWED = {
     "packing": PLAIN | {"engine", "scene", "solvers", "detection", "simulation", "packing"},
     "robot_trial": USER,
     "scenefile": USER | {"measures", "scenefile", "scenes"},
-    "validation": USER | {"measures", "scenes", "view", "validation"},
+    "validation": USER | {"measures", "scenes", "view", "validation", "__version__"},
     "cli": USER | {"measures", "scenes", "bench", "view", "robot_trial", "scenefile", "validation", "cli", "__version__"},
     "__main__": {"cli"},
     "__init__": USER | {"measures", "scenefile"},

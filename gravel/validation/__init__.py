@@ -1,6 +1,7 @@
 """Validation: simulations beside the formulas they must follow, as curves, errors and figures (``gravel validate``)."""
 
 from gravel.validation import (  # noqa: F401  # they register their cases
+    drum,
     flows,
     friction,
     gases,
@@ -9,10 +10,13 @@ from gravel.validation import (  # noqa: F401  # they register their cases
     loads,
     machines,
     motion,
+    rolling,
+    shear,
     sliding,
     stacks,
 )
 from gravel.validation.case import CASES, Case, Curve, Outcome
+from gravel.validation.misses import KNOWN_MISSES
 from gravel.validation.page import validate
 
-__all__ = ["CASES", "Case", "Curve", "Outcome", "validate"]
+__all__ = ["CASES", "KNOWN_MISSES", "Case", "Curve", "Outcome", "validate"]

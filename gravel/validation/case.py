@@ -18,12 +18,15 @@ FAMILIES = {
     "motion": "Motion without contact",
     "friction": "Friction",
     "sliding": "Blocks set sliding",
+    "rolling": "Rolling on a rim",
     "impacts": "Impacts",
     "gases": "Gases",
     "loads": "Loads at rest",
     "stacks": "Stacks and walls",
     "machines": "Machines",
     "grains": "Grains",
+    "shear": "Sheared cells",
+    "drum": "Rotating drum",
     "flows": "Columns that collapse",
 }
 CASES: dict[str, "Case"] = {}

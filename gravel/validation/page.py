@@ -1,131 +1,163 @@
 """Runs cases, draws their figures, and writes the page that shows them.
 
-In: names of cases, a folder. Out: ``NAME.svg`` for each and, when all have run, ``FIGURES.md``, which has the table and every figure.
+In: names of cases, a folder. Out: ``NAME.svg`` for each, ``figures.json`` with the numbers of all that have ever run there, and
+``FIGURES.md``, which has the table and every figure. Cases that did not run this time keep their rows and figures.
 """
 
+import math
 import pathlib
-from collections.abc import Callable, Iterable
-
-import numpy as np
+import time
+from collections.abc import Callable, Iterable, Mapping
 
 from gravel import checks
 from gravel.io.vtkhdf import check_writable
+from gravel.sweep import sweep
+from gravel.validation import rows as rowing
 from gravel.validation.case import CASES, FAMILIES, Case, Outcome
-from gravel.view import need
+from gravel.validation.drawing import LOOK, draw
+from gravel.validation.misses import KNOWN_MISSES
+from gravel.validation.rows import Found, Row, read_rows, row_of, write_rows
 
-STYLE = {"svg.fonttype": "none", "svg.hashsalt": "gravel", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3}
-LOOK = {"defaults": ("o", "-", "at defaults"), "tight": ("x", ":", "tight")}  # mark, line of the difference, word
+PAGE = "FIGURES.md"
+SHARED = ("flows",)  # families whose cases look at the same runs
 HEAD = """# Formula against simulation
 Each figure shows what a formula says (line) and what gravel does (circles: at default settings; crosses: at tight ones), and below it the
 difference. At defaults means `Simulation(scene, dt)` as every user gets it: single precision, default solver, tolerance and friction.
 Tight means double precision and a tolerance of 1e-10 m/s, so that what is left is the error of the step itself. Some cases run at one
 of the two only: those that count contacts, and large ones, which would take hours at tight settings.
 
-`gravel validate -o docs/validation` runs all {count} cases, draws the figures and writes this page, in {minutes} on one core;
-`gravel validate {example} -o figures` does one.
+`gravel validate -o docs/validation` runs all cases, draws the figures and writes this page: {minutes} minutes on one core;
+`--workers 2` uses two. `gravel validate {example} -o docs/validation` renews one of them and keeps the rest.
 The tests hold every bound (`tests/validation/test_cases.py`; cases marked slow: `pytest -m slow`), and check that wrong friction, gravity,
 restitution or inertia would be seen (`tests/validation/test_cases_can_fail.py`).
+
+{count} cases, computed with gravel {version}.{exceptions}
 
 | case | error at defaults | allowed | | error, tight | allowed | | measured by |
 |---|---|---|---|---|---|---|---|
 """
-MINUTES = "about an hour"
 
 
 def chosen(names: Iterable[str]) -> list[Case]:
     """The cases of these names; all if there are none."""
     named = [CASES[checks.choice("case", name, tuple(CASES))] for name in names]
-    return named or sorted(CASES.values(), key=lambda case: list(FAMILIES).index(case.family))
+    return named or in_order(CASES)
+
+
+def in_order(names: Iterable[str]) -> list[Case]:
+    """Cases as the page shows them: by family."""
+    return sorted((CASES[name] for name in CASES if name in set(names)), key=lambda case: list(FAMILIES).index(case.family))
 
 
 def validate(
-    names: Iterable[str] = (), folder=None, tell: Callable[[Case, dict[str, Outcome]], None] | None = None
+    names: Iterable[str] = (), folder=None, tell: Callable[[Case, dict[str, Outcome]], None] | None = None, workers: int = 1
 ) -> dict[str, dict[str, Outcome]]:
-    """Runs cases by name (none: all) and returns their outcomes by settings. With a ``folder``, their figures go there, and the page if
-    all have run.
+    """Runs cases by name (none: all) and returns their outcomes by settings. With a ``folder``, their figures and rows go there, and the
+    page with all rows that are there. ``workers``: processes that run cases side by side.
 
-    ``tell(case, outcomes)`` is called as each is done."""
-    cases, found = chosen(names), {}
+    ``tell(case, outcomes)`` is called as each is done; with several workers, when all are."""
+    checks.count("workers", workers, minimum=1)
+    cases, found, rows = chosen(names), {}, {}
     if folder is not None:
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (*(f"{case.name}.svg" for case in cases), "FIGURES.md"):
+        for name in (*(f"{case.name}.svg" for case in cases), PAGE, rowing.NAME):
             check_writable(folder / name)
-    for case in cases:
-        found[case.name] = outcomes = case.run_all()
+    for case, outcomes, seconds in map(timed, cases) if workers == 1 else side_by_side(cases, workers):
+        found[case.name], rows[case.name] = outcomes, row_of(outcomes, seconds)
         if folder is not None:
             draw(case, outcomes, folder / f"{case.name}.svg")
         if tell is not None:
             tell(case, outcomes)
-    if folder is not None and len(found) == len(CASES):
-        (folder / "FIGURES.md").write_text(page(found), encoding="utf-8")
-    return found
+    if folder is not None:
+        renew(folder, rows)
+    return {case.name: found[case.name] for case in cases}
 
 
-def draw(case: Case, outcomes: dict[str, Outcome], path: pathlib.Path) -> None:
-    """The curves, and below them the differences, as an SVG whose bytes depend on the numbers only."""
-    need("matplotlib").use("Agg")
-    pyplot = need("matplotlib.pyplot")
-    first = next(iter(outcomes.values()))
-    with pyplot.rc_context(STYLE):
-        figure, (above, below) = pyplot.subplots(
-            2, 1, figsize=(5.6, 3.9), sharex=True, layout="constrained", gridspec_kw={"height_ratios": (3, 1)}
-        )
-        for number, curve in enumerate(first.curves):
-            above.plot(curve.x, curve.formula, color=f"C{number}", lw=1.2, label=curve.label)
-        for settings, outcome in outcomes.items():
-            draw_simulation(above, below, outcome, *LOOK[settings])
-        above.set(title=case.title, ylabel=first.up)
-        below.set(xlabel=first.across, ylabel="difference")
-        below.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
-        above.ticklabel_format(useOffset=False)
-        if first.log:
-            above.set(xscale="log", yscale="log")
-        above.legend(fontsize=7, ncols=2)
-        figure.savefig(path, metadata={"Date": None})
-        pyplot.close(figure)
+def timed(case: Case) -> tuple[Case, dict[str, Outcome], float]:
+    """With its outcomes and the seconds of a core that they took: what else the machine does is not counted."""
+    begun = time.process_time()
+    outcomes = case.run_all()
+    return case, outcomes, time.process_time() - begun
 
 
-def draw_simulation(above, below, outcome, mark, line, word):
-    """What the simulation did at some settings, over both parts of a figure."""
-    for number, curve in enumerate(outcome.curves):
-        colour, thin = f"C{number}", slice(None, None, max(1, len(curve.x) // 40))
-        above.plot(curve.x[thin], curve.simulation[thin], mark, color=colour, ms=3.5, mfc="none", mew=0.9)
-        below.plot(curve.x, curve.difference(), ("." if len(curve.x) < 20 else "") + line, color=colour, ms=3, lw=0.8)
-    above.plot([], [], mark, color="grey", ms=3.5, mfc="none", label=word)
+def side_by_side(cases: Iterable[Case], workers: int) -> list[tuple[Case, dict[str, Outcome], float]]:
+    """The same, by several processes: slow cases first, and those that look at the same runs in one process, which keeps these."""
+    shared = [case.name for case in cases if case.family in SHARED]
+    alone = [[case.name] for case in sorted(cases, key=lambda case: not case.slow) if case.family not in SHARED]
+    tasks = [names for names in (shared, *alone) if names]
+    done = {name: (outcomes, seconds) for names in sweep(timed_by_name, tasks, processes=workers) for name, outcomes, seconds in names}
+    return [(case, *done[case.name]) for case in cases]
 
 
-def page(found: dict[str, dict[str, Outcome]]) -> str:
+def timed_by_name(names: Iterable[str]) -> list[tuple[str, dict[str, Outcome], float]]:
+    """In a worker, which has cases of its own: functions are not sent."""
+    return [(name, *timed(CASES[name])[1:]) for name in names]
+
+
+def renew(folder: pathlib.Path, rows: Mapping[str, Row]) -> None:
+    """Puts rows among those of the folder, and writes the page of all; rows of cases that are no more go."""
+    known = {**read_rows(folder), **rows}
+    known = {case.name: known[case.name] for case in in_order(known)}
+    write_rows(folder, known)
+    (folder / PAGE).write_text(page(known), encoding="utf-8")
+
+
+def page(rows: Mapping[str, Row]) -> str:
     """The page of figures, in Markdown."""
-    lines = [HEAD.format(count=len(found), example=next(iter(found)), minutes=MINUTES)]
-    lines += [row(CASES[name], outcomes) for name, outcomes in found.items()]
+    version = newest([row.version for row in rows.values()])
+    minutes = max(1, round(sum(row.seconds for row in rows.values()) / 60))
+    head = HEAD.format(count=len(rows), example=next(iter(rows)), minutes=minutes, version=version, exceptions=exceptions(rows, version))
+    lines = [head, *(line(CASES[name], row) for name, row in rows.items()), misses(rows)]
     for family, title in FAMILIES.items():
-        own = [section(CASES[name], found[name]) for name in found if CASES[name].family == family]
+        own = [section(CASES[name], rows[name]) for name in rows if CASES[name].family == family]
         lines += [f"\n## {title}\n", *own] if own else []
     return "".join(lines)
 
 
-def row(case: Case, outcomes: dict[str, Outcome]) -> str:
+def newest(versions: Iterable[str]) -> str:
+    return max(versions, key=lambda version: [int(part) if part.isdigit() else -1 for part in version.split(".")])
+
+
+def exceptions(rows: Mapping[str, Row], version: str) -> str:
+    """Rows of other versions, and cases that have no row: said, not hidden."""
+    other = [f"`{name}` ({row.version})" for name, row in rows.items() if row.version != version]
+    missing = [f"`{case.name}`" for case in in_order(CASES) if case.name not in rows]
+    words = [f" With another version: {', '.join(other)}."] if other else []
+    return "".join([*words, f" Not run yet: {', '.join(missing)}."] if missing else words)
+
+
+def line(case: Case, row: Row) -> str:
+    """A line of the table."""
     cells = []
     for settings in LOOK:
-        outcome = outcomes.get(settings)
-        cells += ["", "", ""] if outcome is None else [written(outcome.error), written(outcome.bound), verdict(outcome)]
-    measure = next(iter(outcomes.values())).measure
-    return f"| `{case.name}`{' (slow)' if case.slow else ''} | {' | '.join(cells)} | {measure} |\n"
+        found = row.found.get(settings)
+        cells += ["", "", ""] if found is None else [written(found.error), written(found.bound), verdict(found)]
+    return f"| `{case.name}`{' (slow)' if case.slow else ''} | {' | '.join(cells)} | {row.measure} |\n"
 
 
-def verdict(outcome: Outcome) -> str:
-    return "pass" if outcome.passed else "**fail**"
+def verdict(found: Found) -> str:
+    return "within" if found.within else "**missed**"
 
 
-def section(case: Case, outcomes: dict[str, Outcome]) -> str:
-    parts = [f"{LOOK[name][2]} {written(found.error)} {found.measure} (allowed {written(found.bound)})" for name, found in outcomes.items()]
+def misses(rows: Mapping[str, Row]) -> str:
+    """Every miss with its reason, below the table."""
+    missed = [(name, settings) for name, row in rows.items() for settings, found in row.found.items() if not found.within]
+    if not missed:
+        return "\nNo bound is missed.\n"
+    told = [f"- `{name}`, {LOOK[at][2]}: {KNOWN_MISSES.get((name, at), 'the reason is not known yet.')}\n" for name, at in missed]
+    return "".join(["\nMissed:\n\n", *told])
+
+
+def section(case: Case, row: Row) -> str:
+    parts = [f"{LOOK[at][2]} {written(found.error)} {row.measure} (allowed {written(found.bound)})" for at, found in row.found.items()]
     kept = f"Largest error {', '.join(parts)}."
     return f"### {case.title}\n{case.text} {kept}\n\n![{case.title}: formula and simulation]({case.name}.svg)\n\n"
 
 
 def written(value: float) -> str:
     """Two digits; zero is zero."""
-    if value == 0 or 1e-3 <= abs(value) < 1e4:
+    if value == 0 or 1e-3 <= abs(value) < 1e4 or not math.isfinite(value):
         return f"{value:.2g}"
-    return np.format_float_scientific(value, 1, trim="-", exp_digits=1)
+    digits, power = f"{value:.1e}".split("e")
+    return f"{float(digits):g}e{int(power)}"

@@ -14,12 +14,12 @@ from gravel.validation import CASES
 
 FAULTS = {  # factor, and cases that must see it, at least three
     "friction": (0.97, ["sliding-block", "slipping-ball", "belt", "oblique-impact", "turntable", "incline", "block-set-sliding"]),
-    "gravity": (1.01, ["free-flight", "sliding-block", "slipping-ball", "bouncing-ball", "stack", "pendulum-swing", "nut-on-a-screw"]),
+    "gravity": (1.01, ["free-flight", "sliding-block", "slipping-ball", "bouncing-ball", "stack", "loaded-chain", "nut-on-a-screw"]),
     "restitution": (
         0.98,
-        ["two-balls", "cradle", "bouncing-ball", "oblique-impact", "elastic-gas", "dropped-sideways", "restitution-by-angle"],
+        ["two-balls", "cradle", "bouncing-ball", "oblique-impact", "frictional-cooling", "dropped-sideways", "restitution-by-angle"],
     ),
-    "inertia": (1.05, ["intermediate-axis", "symmetric-top", "slipping-ball", "belt", "oblique-impact", "pendulum-swing", "turntable"]),
+    "inertia": (1.05, ["intermediate-axis", "symmetric-top", "slipping-ball", "belt", "oblique-impact", "eulers-disk", "turntable"]),
 }
 
 
