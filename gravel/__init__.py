@@ -60,7 +60,7 @@ from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.sweep import sweep
 from gravel.view.viewer.show import View, view
 
-__version__ = "0.10.0"
+__version__ = "0.11.0"
 
 __all__ = [
     "APGD",

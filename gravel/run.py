@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 UNITS = {
     **dict.fromkeys(("time", "seconds", "first_seconds", "dt"), "s"),
-    **dict.fromkeys(("residual", "tolerance", "median_residual"), "m/s"),
+    **dict.fromkeys(("residual", "tolerance", "rms_tolerance", "median_residual"), "m/s"),
     **dict.fromkeys(("max_penetration", "joint_violation", "radius"), "m"),
 }
 
@@ -46,9 +46,10 @@ class RunReport:
     - ``residual`` m/s, the worst of all steps
     - ``max_penetration`` m, the worst of all steps
     - ``joint_violation`` m, the worst of all steps
-    - ``unconverged``: how many steps' residuals stayed above the tolerance
+    - ``unconverged``: how many steps' residuals stayed above the tolerances
     - ``interrupted``: whether Ctrl-C stopped it
-    - ``tolerance`` m/s, up to which a residual counts as converged
+    - ``tolerance`` m/s, up to which a step's largest residual counts as converged
+    - ``rms_tolerance`` m/s, the same of the residuals' root mean square; infinite where the solver has a tolerance of its own
     - ``median_residual`` m/s, over all steps
     - ``first_seconds`` s of wall clock, for the first step: it may compile
     - ``dt`` s, the time step
@@ -65,6 +66,7 @@ class RunReport:
     unconverged: int
     interrupted: bool
     tolerance: float
+    rms_tolerance: float
     median_residual: float
     first_seconds: float
     dt: float
@@ -93,9 +95,13 @@ class RunReport:
         off = self.residual * self.dt
         length = f"{off:.1e} m in a step" + (f" or {100 * off / self.radius:.2g} % of a radius" if self.radius else "")
         return (
-            f"{share} {self.steps} steps converged to {self.tolerance:.2g} m/s: residual {self.median_residual:.1e} m/s in the median, "
+            f"{share} {self.steps} steps converged to {self.goal()}: largest residual {self.median_residual:.1e} m/s in the median, "
             f"{self.residual:.1e} at worst, {length}"
         )
+
+    def goal(self) -> str:
+        """What a step must reach to have converged."""
+        return f"{self.tolerance:.2g} m/s" + (f" (rms {self.rms_tolerance:.2g})" if math.isfinite(self.rms_tolerance) else "")
 
 
 def run(
@@ -297,6 +303,7 @@ class _Tally:
             unconverged=self.unconverged,
             interrupted=self.interrupted,
             tolerance=simulation.tolerance,
+            rms_tolerance=simulation.rms_tolerance,
             median_residual=float(np.median(self.residuals)) if self.steps else 0.0,
             first_seconds=self.first_seconds,
             dt=simulation.dt,

@@ -55,7 +55,7 @@ MARGIN_SHARE = 0.005  # of a body's bounding radius: contacts this near count, s
 # the largest of many thousands of contacts lags far behind it, and is bounded more loosely.
 TOLERANCE, RMS_TOLERANCE = 0.2, 0.01
 AIM = 5e-5  # of |gravity| dt: the largest residual that the solver goes on to as long as that costs little, so that small stacks stand
-WEIGHTLESS = 1e-4  # m/s, the largest residual where nothing has weight
+WEIGHTLESS = 0.01  # m/s that stand for |gravity| dt where nothing has weight
 REPORT_UNITS = {
     "time": "s",
     "residual": "m/s",
@@ -464,16 +464,14 @@ class Simulation:
     @property
     def tolerance(self) -> float:
         """m/s: the largest residual with which a step counts as converged. Where the solver does not say: 20 % of the speed that a body
-        gains by gravity in a step, or 1e-4 where there is no gravity."""
-        if self.solver.tolerance is not None:
-            return self.solver.tolerance
-        return TOLERANCE * self._gain or WEIGHTLESS
+        gains by gravity in a step, or 2e-3 where there is no gravity."""
+        return TOLERANCE * (self._gain or WEIGHTLESS) if self.solver.tolerance is None else self.solver.tolerance
 
     @property
     def rms_tolerance(self) -> float:
         """m/s: the root mean square of the residuals with which a step counts as converged. Where the solver does not say: 1 % of the
-        speed that a body gains by gravity in a step; else, or where there is no gravity, infinite."""
-        return RMS_TOLERANCE * self._gain or math.inf if self.solver.tolerance is None else math.inf
+        speed that a body gains by gravity in a step, or 1e-4 where there is no gravity; else infinite."""
+        return RMS_TOLERANCE * (self._gain or WEIGHTLESS) if self.solver.tolerance is None else math.inf
 
     @property
     def _aim(self):

@@ -8,6 +8,7 @@ likewise), and in ``joints`` the anchors, a row a joint.
 import datetime
 import functools
 import json
+import math
 import pathlib
 import platform
 
@@ -48,6 +49,7 @@ def about_run(simulation, bodies, before=None):
         "until": simulation.until,
         "solver": simulation.solver.describe(),
         "tolerance": simulation.tolerance,
+        "rms_tolerance": simulation.rms_tolerance if math.isfinite(simulation.rms_tolerance) else None,
         **{name: getattr(simulation, name) for name in ("friction", "precision", "device", "threads")},
         "joints": simulation.joint_mode,
         "processes": simulation.team.size,

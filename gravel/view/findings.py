@@ -3,6 +3,7 @@
 All functions take an open ``Result``, some its ``summary`` too; what they say is plain text, in SI units.
 """
 
+import math
 import pathlib
 import re
 import shlex
@@ -89,6 +90,7 @@ def summary(result):
         unconverged=int((~reports["converged"]).sum()),
         interrupted=False,
         tolerance=float(about["tolerance"]),
+        rms_tolerance=float(about.get("rms_tolerance") or math.inf),
         median_residual=float(np.median(reports["residual"])),
         first_seconds=float(sum(values[0] for values in stages.values())),
         dt=float(about["dt"]),
@@ -104,7 +106,7 @@ def convergence_rows(result, report):
     share = f", {100 * length / report.radius:.2g} % of the median radius" if report.radius else ""
     return [
         ("converged", f"{good} of {report.steps} steps, {100 * good / report.steps:.1f} %"),
-        ("tolerance", f"{report.tolerance:.3g} m/s"),
+        ("tolerance", report.goal()),
         ("residual", f"{report.residual:.3g} m/s at worst, {report.median_residual:.3g} m/s in the median"),
         ("the worst in lengths", f"{length:.3g} m in a step{share}"),
         ("iterations", f"{np.median(iterations):g} in the median, {iterations.max()} at most"),
@@ -132,8 +134,8 @@ def _unconverged(report):
     if not report.unconverged:
         return None
     return (
-        f"{report.unconverged} of {report.steps} steps did not converge to {report.tolerance:.2g} m/s; the worst residual is "
-        f"{report.residual:.2g} m/s, {report.residual / report.tolerance:.2g} times as much."
+        f"{report.unconverged} of {report.steps} steps did not converge to {report.goal()}; "
+        f"the worst residual is {report.residual:.2g} m/s."
     )
 
 
