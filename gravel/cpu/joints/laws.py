@@ -133,9 +133,9 @@ def measure_gauge(gauge, a, b, angle, factor, step, velocity, now, ahead, entry_
     return x, factor * later, factor * rate
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
-def measure_rows(anchors, members, laws, step, rows, measured):
-    """Fill the rows' J, M^-1 J^T and their velocity places, and what the gauges are."""
+@njit(**INNER)
+def measure_gauges(anchors, members, laws, step, rows, measured):
+    """Fill the rows' J and their velocity places, and what the gauges are."""
     jacobian, entry, velocity, member_a, member_b = rows.jacobian, laws.entry, members.velocity, anchors.member_a, anchors.member_b
     jacobian[:] = 0.0
     for e in range(rows.member.size):
@@ -159,7 +159,12 @@ def measure_rows(anchors, members, laws, step, rows, measured):
             )
             value, later, rate, measured.gauges[k, 1] = value - scale * y, later + later_y, rate + y_rate, y
         measured.value[k], measured.ahead[k], measured.rate[k] = value, later, rate
-    t, delta, inverse_mass = members.inverse_inertia, rows.delta, members.inverse_mass
+
+
+@njit(**INNER)
+def find_responses(members, rows):
+    """Fill the rows' M^-1 J^T."""
+    t, jacobian, delta, inverse_mass = members.inverse_inertia, rows.jacobian, rows.delta, members.inverse_mass
     for e in range(rows.member.size):
         b = rows.member[e]
         x, y, z = jacobian[e, 3], jacobian[e, 4], jacobian[e, 5]
@@ -375,11 +380,19 @@ def measure(bodies, order, where, step, anchors, force, members, laws, rows, mea
     add. Returns how many are stiff."""
     gather_members(*bodies, step, members)
     find_rows(order, where, members)
-    stiff = stiffen_members(anchors, members, force, step)
+    measure_gauges(anchors, members, laws, step, rows, measured)
+    stiff = stiffen_members(anchors, members, laws, rows, force, step)
     if stiff > 0:
         write_inertia(members, inertia)
-    measure_rows(anchors, members, laws, step, rows, measured)
+    find_responses(members, rows)
     return stiff
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def measure_rows(anchors, members, laws, step, rows, measured):
+    """Gauges, gradients and responses of all rows where the members are."""
+    measure_gauges(anchors, members, laws, step, rows, measured)
+    find_responses(members, rows)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
