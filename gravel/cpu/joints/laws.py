@@ -240,9 +240,10 @@ def row_of(role, scale, value, rate, given, numbers, response, step, recovery_sp
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, lightness, rows, measured):
+def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, firm, rows, measured):
     """Fill the rows' bias, bounds, compliance and eta, and the kicks. Every row yields at least by ``softness`` of its
-    response, rows with bounds by ``yielding``; under a load less, down to the share ``lightness`` (m,) of that."""
+    response, rows with bounds by ``yielding``; under a load less: by that of the share ``firm``[0] (m,) of its response, or of the
+    response ``firm``[1] (m,) if that is less."""
     dead, owner, joint, joint_2 = dead_joints(anchors, members), laws.owner, laws.joint, laws.joint_2
     jacobian, delta = rows.jacobian, rows.delta
     for k in range(laws.joint.size):
@@ -260,8 +261,9 @@ def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness
         rows.lower[k], rows.upper[k], measured.kick[k], measured.flat[k], measured.curved[k] = lower, upper, kick, flat, curved
         rows.bias[k] = flat + curved * (measured.ahead[k] / step - measured.rate[k])
         bounded = np.isfinite(lower) or np.isfinite(upper)
-        rows.softness[k] = (min(softness, yielding) if bounded else softness) * response
-        rows.least[k], rows.compliance[k] = lightness[k] * rows.softness[k], compliance + rows.softness[k]
+        share = min(softness, yielding) if bounded else softness
+        rows.softness[k], rows.least[k] = share * response, share * min(firm[0, k] * response, firm[1, k])
+        rows.compliance[k] = compliance + rows.softness[k]
         rows.eta[k] = 1.0 / (response + rows.compliance[k]) if response > 0.0 else 1.0
 
 
