@@ -67,3 +67,15 @@ def test_open_joints_are_told_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sim.step()
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 1), (0, 1, 0)])
+def test_a_mass_that_is_nearly_a_point_stays_on_its_hinge(axis):
+    """Its own inertia is a millionth of m r^2, but what its hinge carries is its weight, also as a moment about the hinge's side."""
+    scene = gv.Scene(gravity=(0, 0, -GRAVITY))
+    bob = scene.add_body(gv.Sphere(0.02), (1, 0, 0), mass=2.0, inertia=(2e-6,) * 3)
+    scene.add_joint(gv.Revolute(None, bob, point=(0, 0, 0), axis=axis))
+    sim = gv.Simulation(scene, dt=1 / 500)
+    for _ in range(1000):
+        assert sim.step().joint_violation <= 2e-5
+        assert abs(sim.positions[bob] @ axis) <= 1e-3 and abs(np.linalg.norm(sim.positions[bob]) - 1) <= 2e-5

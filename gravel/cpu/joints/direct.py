@@ -49,8 +49,8 @@ def softness_of(real):
 def most_yield(real):
     """m/s that a rigid row may yield under its load. The softness of a link that carries fifty times its own weight (250 times in
     double precision), in steps of 1/500 s, yields just that much; that of a lighter one would let the joint open, and counts less
-    then: at the least as if the link were as heavy as the heaviest body of its machine. (No less: rows that are redundant but for
-    small errors push against each other, the more the stiffer they are.)"""
+    then: at the least as if the link were as heavy as the heaviest body of its machine, and as wide as its arms are long. (No less:
+    rows that are redundant but for small errors push against each other, the more the stiffer they are.)"""
     return 1e-4 if np.dtype(real) == np.float32 else 1e-5
 
 

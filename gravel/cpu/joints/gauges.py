@@ -24,11 +24,13 @@ from gravel.cpu.integrate import carry_momentum, turn_freely
 from gravel.cpu.threads import INNER
 from gravel.cpu.vectors import cross, rotate, to_matrix, turn
 from gravel.joints.kinds import ANGLE, DISTANCE, DOT, REACH_X, SWING, TURN_X, TURNS
+from gravel.joints.rows import HOLD
 from gravel.state import MOVABLE, REMOVED, STATUS
 
 # a joint as it is seen at some poses: arms, vector d between its points, axes of its frames, quaternion of the turn from a to b
 ARM_A, ARM_B, APART, AXES_A, AXES_B, TURNED, SEEN = 0, 3, 6, 9, 18, 27, 31
 STIFF = 1.0  # (w h)^2 from which on links count as stiff
+FORBIDDEN = 1e9  # times its inertia: what a turn counts for that a row does not allow at all
 CALM = 0.2  # of the added inertia's momentum relative to the links around: what a step takes from a stiff link
 
 
@@ -178,17 +180,9 @@ def add_leverage(member, arm, fx, fy, fz, leverage):
 
 
 @njit(**INNER)
-def stiffen_members(anchors, members, force, step):
-    """Inertia of members that a pull at their joints makes stiff against turning gets the least addition that keeps the step
-    stable; returns how many.
-
-    A light link under a tension T turns back with the frequency w = sqrt(12 T / (m l)). Evaluated where the step looks, that
-    stiffness K is stable up to w h = 2 only. With h^2 K added to the inertia w h stays below 1 (Tournier et al. 2015). It is added
-    where and as far as h^2 K exceeds the inertia, so that mechanisms that are not stiff move, and keep their angular momentum,
-    exactly as without. (h^2 K / 4, the rule of average acceleration, is stable too, but just so: K follows from the last step's
-    forces, and where these grow it is too small.)"""
-    count = members.place.size
-    leverage = np.zeros((count, 3, 3))
+def gather_leverage(anchors, members, force):
+    """(k, 3, 3) what the forces of the joints resist turns of the members with."""
+    leverage = np.zeros((members.place.size, 3, 3))
     for j in range(anchors.member_a.size):
         fx, fy, fz = force[j, 0], force[j, 1], force[j, 2]
         if anchors.broken[j] == 0 and fx * fx + fy * fy + fz * fz > 0.0:
@@ -197,17 +191,98 @@ def stiffen_members(anchors, members, force, step):
             _, arm_b, _ = place(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
             add_leverage(a, arm_a, -fx, -fy, -fz, leverage)
             add_leverage(b, arm_b, fx, fy, fz, leverage)
+    return leverage
+
+
+@njit(**INNER)
+def quadratic(t, x, y, z):
+    """x^T T x with the upper half t of T."""
+    return t[0] * x * x + t[3] * y * y + t[5] * z * z + 2.0 * (t[1] * x * y + t[2] * x * z + t[4] * y * z)
+
+
+@njit(**INNER)
+def share_masses(anchors, members, laws, rows):
+    """(m,) whether a row holds its bodies whatever it takes; (k,) into how many shares each member's mass, and its inertia, go, so that
+    each such row can count one for each body that it acts on. Rows at right angles to each other count different motions of a mass."""
+    dead, count = dead_joints(anchors, members), members.place.size
+    holds, along, turns = np.zeros(laws.role.size, np.bool_), np.zeros((count, 3, 3)), np.zeros(count)
+    for k in range(laws.role.size):
+        gone = dead[laws.joint[k]] or anchors.broken[laws.owner[k]] > 0 or (laws.joint_2[k] >= 0 and dead[laws.joint_2[k]])
+        holds[k] = laws.role[k] == HOLD and not gone
+        if not holds[k]:
+            continue
+        users = 0
+        for e in range(rows.start[k], rows.start[k + 1]):
+            users += members.status[rows.member[e]] == MOVABLE
+        for e in range(rows.start[k], rows.start[k + 1]):
+            b, line, w = rows.member[e], rows.jacobian[e, :3], rows.jacobian[e, 3:]
+            square = line[0] * line[0] + line[1] * line[1] + line[2] * line[2]
+            for i in range(3):
+                for j in range(3):
+                    along[b, i, j] += users * line[i] * line[j] / square if square > 0.0 else 0.0
+            turns[b] += users if w[0] != 0.0 or w[1] != 0.0 or w[2] != 0.0 else 0
+    lines = np.zeros(count)
+    for k in range(count):
+        for i in range(3):
+            lines[k] = max(lines[k], np.abs(along[k, i]).sum())  # no less than the largest eigenvalue
+    return holds, lines, turns
+
+
+@njit(**INNER)
+def support_members(anchors, members, laws, rows, doubted, inertia):
+    """inertia (k, 3, 3) of ``doubted`` members += at the least what a turn must move beside the body itself.
+
+    A row that holds, w . omega + J' v' = 0 with all else that it acts on in J' v', lets a body turn only as something else moves: the
+    kinetic energy of that is (w . omega)^2 / (2 J' M^-1 J'^T) or more (Cauchy and Schwarz), as if the body had w w^T / (J' M^-1 J'^T)
+    more of inertia. On a hinge at an arm r that is m r^2; between bodies that turn along, next to nothing. Where a whole chain sways,
+    the sum over its members must not exceed the energy there is, so each row gets its share of M only: masses then count once,
+    moments of inertia once more than for their own body, and w h stays below sqrt(2) at the worst."""
+    holds, lines, turns = share_masses(anchors, members, laws, rows)
+    for k in range(holds.size):
+        if not holds[k]:
+            continue
+        whole = 0.0
+        for e in range(rows.start[k], rows.start[k + 1]):
+            b, (lx, ly, lz, x, y, z) = rows.member[e], rows.jacobian[e]
+            whole += lines[b] * members.inverse_mass[b] * (lx * lx + ly * ly + lz * lz)
+            whole += turns[b] * quadratic(members.inverse_inertia[b], x, y, z)
+        for e in range(rows.start[k], rows.start[k + 1]):
+            b, w = rows.member[e], rows.jacobian[e, 3:]
+            turn = quadratic(members.inverse_inertia[b], w[0], w[1], w[2])
+            if doubted[b] and turn > 0.0:
+                rest = max(whole - turns[b] * turn, turn / FORBIDDEN)
+                for i in range(3):
+                    for j in range(3):
+                        inertia[b, i, j] += w[i] * w[j] / rest
+
+
+@njit(**INNER)
+def stiffen_members(anchors, members, laws, rows, force, step):
+    """Inertia of members that a pull at their joints makes stiff against turning gets the least addition that keeps the step
+    stable; returns how many. ``rows`` have their gradients.
+
+    A light link under a tension T turns back with the frequency w = sqrt(12 T / (m l)). Evaluated where the step looks, that
+    stiffness K is stable up to w h = 2 only. With h^2 K added to the inertia w h stays below 1 (Tournier et al. 2015). It is added
+    where and as far as h^2 K exceeds the inertia that a turn must move, so that mechanisms that are not stiff move, and keep their
+    angular momentum, exactly as without. (h^2 K / 4, the rule of average acceleration, is stable too, but just so: K follows from the
+    last step's forces, and where these grow it is too small.)"""
+    count = members.place.size
+    leverage, moved = gather_leverage(anchors, members, force), np.zeros((count, 3, 3))
+    doubted, doubts = np.zeros(count, np.bool_), 0
+    for k in range(count):
+        t = members.inverse_inertia[k]
+        size = math.sqrt((leverage[k] * leverage[k]).sum())
+        if members.status[k] == MOVABLE and step * step * size * (t[0] + t[3] + t[5]) > STIFF:
+            doubted[k], doubts = True, doubts + 1
+            copy_tensor(members.inertia[k], moved[k])
+    if doubts == 0:
+        return 0
+    support_members(anchors, members, laws, rows, doubted, moved)
     stiff, added, weight = 0, np.zeros((count, 3, 3)), np.zeros(count)
     for k in range(count):
-        if members.status[k] != MOVABLE:
+        if not doubted[k]:
             continue
-        inverse = members.inverse_inertia[k]
-        size = math.sqrt((leverage[k] * leverage[k]).sum())
-        if step * step * size * (inverse[0] + inverse[3] + inverse[5]) <= STIFF:
-            continue
-        t = members.inertia[k]
-        inertia = np.array([[t[0], t[1], t[2]], [t[1], t[3], t[4]], [t[2], t[4], t[5]]])
-        values, axes = np.linalg.eigh(step * step * leverage[k] - STIFF * inertia)
+        values, axes = np.linalg.eigh(step * step * leverage[k] - STIFF * moved[k])
         if values[2] <= 0.0:
             continue
         stiff += 1
@@ -216,16 +291,32 @@ def stiffen_members(anchors, members, force, step):
                 for j in range(3):
                     added[k, i, j] += max(values[c], 0.0) * axes[i, c] * axes[j, c]
         weight[k] = max(values[0], 0.0) + max(values[1], 0.0) + values[2]
-        inertia += added[k]
-        back = np.linalg.inv(inertia)
-        c = 0
-        for i in range(3):
-            for j in range(i, 3):
-                members.inertia[k, c], members.inverse_inertia[k, c] = inertia[i, j], 0.5 * (back[i, j] + back[j, i])
-                c += 1
+        add_inertia(members, k, added[k])
     if stiff > 0:
         calm_members(anchors, members, added, weight)
     return stiff
+
+
+@njit(**INNER)
+def copy_tensor(t, out):
+    """out (3, 3) := the tensor with the upper half t"""
+    c = 0
+    for i in range(3):
+        for j in range(i, 3):
+            out[i, j] = out[j, i] = t[c]
+            c += 1
+
+
+@njit(**INNER)
+def add_inertia(members, k, added):
+    inertia = np.empty((3, 3))
+    copy_tensor(members.inertia[k], inertia)
+    inertia += added
+    back, c = np.linalg.inv(inertia), 0
+    for i in range(3):
+        for j in range(i, 3):
+            members.inertia[k, c], members.inverse_inertia[k, c] = inertia[i, j], 0.5 * (back[i, j] + back[j, i])
+            c += 1
 
 
 @njit(**INNER)

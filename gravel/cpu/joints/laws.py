@@ -133,9 +133,9 @@ def measure_gauge(gauge, a, b, angle, factor, step, velocity, now, ahead, entry_
     return x, factor * later, factor * rate
 
 
-@njit(nogil=True, error_model="numpy", cache=True)
-def measure_rows(anchors, members, laws, step, rows, measured):
-    """Fill the rows' J, M^-1 J^T and their velocity places, and what the gauges are."""
+@njit(**INNER)
+def measure_gauges(anchors, members, laws, step, rows, measured):
+    """Fill the rows' J and their velocity places, and what the gauges are."""
     jacobian, entry, velocity, member_a, member_b = rows.jacobian, laws.entry, members.velocity, anchors.member_a, anchors.member_b
     jacobian[:] = 0.0
     for e in range(rows.member.size):
@@ -159,7 +159,12 @@ def measure_rows(anchors, members, laws, step, rows, measured):
             )
             value, later, rate, measured.gauges[k, 1] = value - scale * y, later + later_y, rate + y_rate, y
         measured.value[k], measured.ahead[k], measured.rate[k] = value, later, rate
-    t, delta, inverse_mass = members.inverse_inertia, rows.delta, members.inverse_mass
+
+
+@njit(**INNER)
+def find_responses(members, rows):
+    """Fill the rows' M^-1 J^T."""
+    t, jacobian, delta, inverse_mass = members.inverse_inertia, rows.jacobian, rows.delta, members.inverse_mass
     for e in range(rows.member.size):
         b = rows.member[e]
         x, y, z = jacobian[e, 3], jacobian[e, 4], jacobian[e, 5]
@@ -235,9 +240,10 @@ def row_of(role, scale, value, rate, given, numbers, response, step, recovery_sp
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, lightness, rows, measured):
+def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, firm, rows, measured):
     """Fill the rows' bias, bounds, compliance and eta, and the kicks. Every row yields at least by ``softness`` of its
-    response, rows with bounds by ``yielding``; under a load less, down to the share ``lightness`` (m,) of that."""
+    response, rows with bounds by ``yielding``; under a load less: by that of the share ``firm``[0] (m,) of its response, or of the
+    response ``firm``[1] (m,) if that is less."""
     dead, owner, joint, joint_2 = dead_joints(anchors, members), laws.owner, laws.joint, laws.joint_2
     jacobian, delta = rows.jacobian, rows.delta
     for k in range(laws.joint.size):
@@ -255,8 +261,9 @@ def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness
         rows.lower[k], rows.upper[k], measured.kick[k], measured.flat[k], measured.curved[k] = lower, upper, kick, flat, curved
         rows.bias[k] = flat + curved * (measured.ahead[k] / step - measured.rate[k])
         bounded = np.isfinite(lower) or np.isfinite(upper)
-        rows.softness[k] = (min(softness, yielding) if bounded else softness) * response
-        rows.least[k], rows.compliance[k] = lightness[k] * rows.softness[k], compliance + rows.softness[k]
+        share = min(softness, yielding) if bounded else softness
+        rows.softness[k], rows.least[k] = share * response, share * min(firm[0, k] * response, firm[1, k])
+        rows.compliance[k] = compliance + rows.softness[k]
         rows.eta[k] = 1.0 / (response + rows.compliance[k]) if response > 0.0 else 1.0
 
 
@@ -375,11 +382,19 @@ def measure(bodies, order, where, step, anchors, force, members, laws, rows, mea
     add. Returns how many are stiff."""
     gather_members(*bodies, step, members)
     find_rows(order, where, members)
-    stiff = stiffen_members(anchors, members, force, step)
+    measure_gauges(anchors, members, laws, step, rows, measured)
+    stiff = stiffen_members(anchors, members, laws, rows, force, step)
     if stiff > 0:
         write_inertia(members, inertia)
-    measure_rows(anchors, members, laws, step, rows, measured)
+    find_responses(members, rows)
     return stiff
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def measure_rows(anchors, members, laws, step, rows, measured):
+    """Gauges, gradients and responses of all rows where the members are."""
+    measure_gauges(anchors, members, laws, step, rows, measured)
+    find_responses(members, rows)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

@@ -11,11 +11,14 @@ import scipy.sparse
 from gravel.cpu.joints import direct, gauges, laws
 from gravel.cpu.joints import rows as joint_rows
 from gravel.cpu.joints.block import JointBlock
+from gravel.joints.kinds import ANGLE, DISTANCE, DOT, TURN_X, TURN_Y, TURN_Z
 from gravel.joints.rows import FORCE, HOLD, SPRING, JointState
 from gravel.rotations import from_rotation_vector, multiply
 from gravel.state import MOVABLE, SLEEPING, STATUS
 
 ALIGNED = 1e-6  # of the largest velocity: what joints may be off at the start without a correction
+ROD = 4.0  # times 1 / m: how a thin rod responds across its end, 1 / m + (l / 2)^2 / (m l^2 / 12)
+ANGLES = (*range(DOT, DISTANCE), ANGLE, TURN_X, TURN_Y, TURN_Z)  # gauges of turns alone, in rows that are scaled by a length
 BLOWS = 1000  # passes over the rows that take the rest out, where they are solved one by one
 
 
@@ -39,7 +42,7 @@ class JointStage:
         self.stiff = 0  # members that their joints' pull makes stiff in this step
         self.find_places()
         self.gather(bodies, 0.0)
-        self.lightness = lightness_of(self.rows, ends, member, self.members)
+        self.firm = firmness_of(self.rows, self.anchors, self.members, self.laws)
         system = direct.make_system(self.rows, self.laws.owner, self.members.status == MOVABLE) if joints.directly else None
         self.block = JointBlock(self.rows, self.members, system, bodies.velocity.dtype)
         self.block.curves = laws.curves_of(self.anchors, self.laws, self.measured)
@@ -103,7 +106,7 @@ class JointStage:
         self.block.renew(warm)
 
     def _apply_laws(self, step, recovery_speed, threshold, softness):
-        firm = softness, direct.YIELDING, self.lightness
+        firm = softness, direct.YIELDING, self.firm
         laws.apply_laws(self.anchors, self.members, self.laws, step, recovery_speed, threshold, *firm, self.rows, self.measured)
 
     # --- the end of the step
@@ -183,18 +186,29 @@ def fields_of(bodies):
     return bodies.tag, bodies.position, bodies.quaternion, bodies.velocity, bodies.inverse_mass
 
 
-def lightness_of(rows, ends, member, members):
-    """(m,) mass of the lightest body of each row, as a share of the heaviest one's in its machine: the bodies that joints connect by
-    way of bodies that can move."""
+def firmness_of(rows, anchors, members, laws):
+    """(2, m) what rows may count of their response under a load: mass of the lightest body of each row, as a share of the heaviest one's
+    in its machine (the bodies that joints connect by way of bodies that can move); and what rods as heavy as that one, as long as its
+    bodies' arms, would respond with, in 1/kg. (By masses alone, the joint of a body that is nearly a point would yield by r^2 / I of its
+    response: its own inertia is small, but what it carries is its mass.)"""
+    if not len(rows.member):
+        return np.ones((2, len(rows.eta)))
     mass, count = np.where(members.status == MOVABLE, members.mass, 0.0), len(members.id)
-    joined = member[:, (ends >= 0).all(axis=0)]
+    member = np.stack([anchors.member_a, anchors.member_b])
+    joined = member[:, (member >= 0).all(axis=0)]
     joined = joined[:, (mass[joined] > 0).all(axis=0)]
     graph = scipy.sparse.coo_matrix((np.ones(joined.shape[1]), joined), shape=(count, count))
     machines, machine = scipy.sparse.csgraph.connected_components(graph, directed=False)
-    heaviest = np.zeros(machines)
+    heaviest, reach = np.zeros(machines), np.zeros(count)
     np.maximum.at(heaviest, machine, mass)
-    share = np.where(mass > 0, mass / np.maximum(heaviest[machine], 1e-300), 1.0)[rows.member]
-    return np.minimum.reduceat(share, rows.start[:-1]) if len(share) else np.ones(len(rows.eta))
+    heaviest = np.maximum(heaviest[machine], 1e-300)
+    for side, point in zip(member, (anchors.point_a, anchors.point_b)):
+        np.maximum.at(reach, side[side >= 0], np.linalg.norm(point[side >= 0], axis=1))
+    first, own, row = rows.start[:-1], rows.member, np.repeat(np.arange(len(rows.eta)), np.diff(rows.start))
+    share = np.where(mass > 0, mass / heaviest, 1.0)[own]
+    scale = np.where(np.isin(laws.gauge, ANGLES) & (laws.joint_2 < 0), laws.scale, np.inf)[row]
+    rod = np.where(mass > 0, ROD / heaviest, 0.0)[own] * np.minimum(scale / np.maximum(reach[own], 1e-300), 1.0) ** 2
+    return np.stack([np.minimum.reduceat(share, first), np.add.reduceat(rod, first)])
 
 
 def entries_of(joint, joint_2, member):
