@@ -1,10 +1,16 @@
-"""Residual over sweeps with and without momentum, in flow and at rest; then that of all solvers from a cold start.
+"""Coulomb's law beside the cone model at default settings; residual over sweeps with and without momentum, in flow and at rest; then
+that of all solvers from a cold start.
 
-The first rows: 8 000 spheres that fall into a bed, the same while they settle and at rest, from the last step's impulses, single
+The first rows: two beds, one of each friction model, fall, flow and settle side by side, step by step; iterations and time of the
+solver in a step, how many steps converged, and the ratio of the times.
+
+The next: 8 000 spheres that fall into a bed, the same while they settle and at rest, from the last step's impulses, single
 precision; seconds and sweeps until the residual is 1e-3 m/s, and until it is what 50 plain sweeps leave.
 """
 
+import math
 import time
+import warnings
 
 import numpy as np
 
@@ -13,16 +19,20 @@ from gravel.engine import finest_precision
 from gravel.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import box_walls
-from gravel.shapes import Plane, Sphere
+from gravel.shapes import Box, Plane, Sphere
 from gravel.simulation import Simulation
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Goal, Jacobi
 
 MARKS = (1, 10, 50, 200, 1000)
 STATES = (("falling", 150), ("settling", 300), ("settled", 1500))  # and steps of 1 ms until then
 GOOD = 1e-3  # m/s
+PHASES = (("falling", 150), ("flowing", 400), ("settled", 700))  # of the beds at default settings, and steps of 2 ms until then
 
 
 def run(quick, threads, device="cpu"):
+    for shape, bodies, frictions in (("spheres", 3000, (0.3, 0.5, 1.0, 3.0, 10.0)), ("boxes", 1500, (0.3, 0.5))):
+        for friction in frictions[:1] if quick else frictions:
+            yield from side_by_side(shape, 300 if quick else bodies, friction, threads, device)
     for friction in ("cone", "coulomb"):
         simulation, done = falling_bed(1000 if quick else 8000, friction, threads, device), 0
         for state, steps in STATES[:1] if quick else STATES:
@@ -31,6 +41,41 @@ def run(quick, threads, device="cpu"):
             done = steps
             yield from sweeps(simulation, state)
     yield from cold_start(quick, threads, device)
+
+
+def side_by_side(shape, bodies, friction, threads, device):
+    """Rows of both friction models at default settings, one for each phase."""
+    models = ("cone", "coulomb")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the gaps and overlaps that these beds are meant to have
+        pair, done = [wild_bed(shape, bodies, friction, model, threads, device) for model in models], 0
+        for phase, steps in PHASES:
+            reports = [[simulation.step() for simulation in pair] for _ in range(steps - done)]
+            done = steps
+            row = {"shape": shape, "bodies": bodies, "friction coefficient": friction, "state": phase}
+            for model, taken in zip(models, zip(*reports)):
+                row[f"{model}: iterations"] = float(np.mean([report.iterations for report in taken]))
+                row[f"{model}: converged, %"] = 100 * float(np.mean([report.converged for report in taken]))
+                row[f"{model}: solver, ms"] = 1e3 * float(np.mean([report.seconds["solve"] for report in taken]))
+            yield {**row, "ratio of times": row["coulomb: solver, ms"] / row["cone: solver, ms"]}
+
+
+def wild_bed(shape, bodies, friction, model, threads, device):
+    """Balls or boxes of many sizes, some layers wide and many high, that are let fall between walls."""
+    rng, size = np.random.default_rng(11), 0.1 * math.sqrt(bodies / 10)
+    spacing, stone, scene, k = 0.125 if shape == "spheres" else 0.15, Material(friction=friction), Scene(), np.arange(bodies)
+    scene.add_body(Plane((0, 0, 1)), material=stone, fixed=True)
+    box_walls(scene, 0.5 * size, 0.5 * size, stone)
+    side = int(size / spacing)
+    places = np.stack([k % side - (side - 1) / 2, k // side % side - (side - 1) / 2, k // side**2 + 0.55], 1) * spacing
+    places += rng.uniform(-0.002, 0.002, places.shape)
+    if shape == "spheres":
+        scene.add_bodies(Sphere(0.05 * rng.uniform(0.8, 1.2, bodies)), places, stone)
+    else:
+        turns = rng.normal(size=(bodies, 4))
+        turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+        scene.add_bodies(Box(0.04 * rng.uniform(0.8, 1.2, (bodies, 3))), places, stone, quaternions=turns)
+    return Simulation(scene, 1 / 500, friction=model, threads=threads, device=device)
 
 
 def falling_bed(bodies, friction, threads, device):

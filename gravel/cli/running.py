@@ -33,7 +33,7 @@ def list_scenes():
 @click.option("--dt", type=float, help="Step in s (default: the scene's own).")
 @click.option("--solver", help=f"One of {', '.join(SOLVERS)} (default: gauss-seidel).")
 @click.option("--iterations", type=int, help="Most iterations of the solver in a step (default: 300; ffd takes 1).")
-@click.option("--tolerance", type=float, help="Largest residual at which the solver stops, m/s (default: 20 % of gravity times dt, rms 1 %).")
+@click.option("--tolerance", type=float, help="Largest residual that ends a step, m/s (default: 20 % of gravity times dt, rms 1 %).")
 @click.option("--friction", help="coulomb, or cone, the papers' model, which lifts what slides (default: the scene's own, or coulomb).")
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
 @click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
