@@ -2,7 +2,7 @@
 
 Forces f of the joints at arms r resist turns of their bodies with K = (r . f) 1 - (r f^T + f r^T) / 2. A step h is stable where the
 largest eigenvalue (w h)^2 of h^2 K against M, for motions that the joints allow, is below 4; the engine adds to M where it may exceed 1,
-and its bound may be too large by a factor of 2 at most.
+and its bound may be too large by the lent part of the inertia, 5 %, at most.
 """
 
 import numpy as np
@@ -93,8 +93,8 @@ def test_machines_are_stable_with_what_is_added():
     for seed in range(60):
         made = random_chain(seed)
         plain = made.fastest(np.zeros_like(made.added))
-        assert made.fastest(made.added) <= 2.0
-        assert made.stiff or plain <= 2.0
+        assert made.fastest(made.added) <= 1.06
+        assert made.stiff or plain <= 1.06
         known += made.fastest_alone() > 1.0 and not made.stiff
         needed += plain > 4.0
     assert known >= 8 and needed >= 15
@@ -122,4 +122,4 @@ def test_heavy_bodies_do_not_make_a_light_link_safe():
     scene.add_joint(gv.Spherical(heavy, link, point=(-0.05, 0, 0)))
     made = Machine(scene, np.array([[-2 * (1e-3 * 0.1**2 / 3) / (H * H * 0.05), 0.0, 0.0]]))
     assert made.fastest(np.zeros_like(made.added)) == pytest.approx(2.0, rel=0.02)
-    assert made.stiff == 1 and made.fastest(made.added) <= 1.1
+    assert made.stiff == 1 and made.fastest(made.added) <= 1.06

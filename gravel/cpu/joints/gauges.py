@@ -31,6 +31,7 @@ from gravel.state import MOVABLE, REMOVED, STATUS
 ARM_A, ARM_B, APART, AXES_A, AXES_B, TURNED, SEEN = 0, 3, 6, 9, 18, 27, 31
 STIFF = 1.0  # (w h)^2 from which on links count as stiff
 FORBIDDEN = 1e9  # times its inertia: what a turn counts for that a row does not allow at all
+LENT = 0.05  # of a body's inertia: what may count for the bodies that it is joined with
 CALM = 0.2  # of the added inertia's momentum relative to the links around: what a step takes from a stiff link
 
 
@@ -235,8 +236,9 @@ def support_members(anchors, members, laws, rows, doubted, inertia):
     A row that holds, w . omega + J' v' = 0 with all else that it acts on in J' v', lets a body turn only as something else moves: the
     kinetic energy of that is (w . omega)^2 / (2 J' M^-1 J'^T) or more (Cauchy and Schwarz), as if the body had w w^T / (J' M^-1 J'^T)
     more of inertia. On a hinge at an arm r that is m r^2; between bodies that turn along, next to nothing. Where a whole chain sways,
-    the sum over its members must not exceed the energy there is, so each row gets its share of M only: masses then count once,
-    moments of inertia once more than for their own body, and w h stays below sqrt(2) at the worst."""
+    the sum over its members must not exceed the energy there is, so each row gets its share of M only: of masses, which count for
+    nothing else, the whole is shared out; of moments of inertia, which count for their own body, the part ``LENT``. (Were it the whole,
+    (w h)^2 could be 2: stable as long as forces stay, but a chain that whips breaks.)"""
     holds, lines, turns = share_masses(anchors, members, laws, rows)
     for k in range(holds.size):
         if not holds[k]:
@@ -245,12 +247,12 @@ def support_members(anchors, members, laws, rows, doubted, inertia):
         for e in range(rows.start[k], rows.start[k + 1]):
             b, (lx, ly, lz, x, y, z) = rows.member[e], rows.jacobian[e]
             whole += lines[b] * members.inverse_mass[b] * (lx * lx + ly * ly + lz * lz)
-            whole += turns[b] * quadratic(members.inverse_inertia[b], x, y, z)
+            whole += turns[b] / LENT * quadratic(members.inverse_inertia[b], x, y, z)
         for e in range(rows.start[k], rows.start[k + 1]):
             b, w = rows.member[e], rows.jacobian[e, 3:]
             turn = quadratic(members.inverse_inertia[b], w[0], w[1], w[2])
             if doubted[b] and turn > 0.0:
-                rest = max(whole - turns[b] * turn, turn / FORBIDDEN)
+                rest = max(whole - turns[b] / LENT * turn, turn / FORBIDDEN)
                 for i in range(3):
                     for j in range(3):
                         inertia[b, i, j] += w[i] * w[j] / rest
