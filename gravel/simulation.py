@@ -476,7 +476,7 @@ class Simulation:
     @property
     def _aim(self):
         """Where a step that costs little goes on to; None: it stops at the goal."""
-        return Goal(AIM * self._gain) if self.solver.tolerance is None and self._gain else None
+        return Goal(AIM * (self._gain or WEIGHTLESS)) if self.solver.tolerance is None else None
 
     @property
     def _gain(self):

@@ -131,7 +131,8 @@ def random_turns(n, rng):
 
 
 def rest_checks(simulation, floor, radius):
-    """The heap has come to rest: hardly a speed is left, and its floor carries it (walls carry some by friction)."""
+    """The heap has come to rest: hardly a speed is left, and its floor carries it. Walls carry some of it by friction, or, where the heap
+    has risen a little as its overlaps were taken back, hold it down."""
     speed = np.sqrt(np.mean(np.sum(simulation.velocities[simulation.movable].astype(float) ** 2, axis=1)))
     weight = 9.81 * simulation.masses[simulation.movable].sum()
     table = simulation.contacts
@@ -140,7 +141,7 @@ def rest_checks(simulation, floor, radius):
     return [
         Check("it rests", speed < 0.02, f"rms speed {1e3 * speed:.3g} mm/s, allowed 20"),
         Check("penetration at rest", now < 0.03, f"{100 * now:.3g} % of the radius, allowed 3 %"),
-        Check("the floor carries it", 0.6 < carried / weight < 1.05, f"floor force {carried / weight:.3f} of the weight"),
+        Check("the floor carries it", 0.6 < carried / weight < 1.15, f"floor force {carried / weight:.3f} of the weight"),
     ]
 
 

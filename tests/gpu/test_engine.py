@@ -212,8 +212,9 @@ def tower():
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_a_hub_of_many_contacts(momentum):
+    """(In the cone model, whose velocities are unique: a plate that sticks to many balls has several solutions of Coulomb's law.)"""
     scene = plate_on_balls()
-    assert_solved(scene, gv.GaussSeidel(iterations=20_000, tolerance=1e-5, momentum=momentum), 1e-4)
+    assert_solved(scene, gv.GaussSeidel(iterations=20_000, tolerance=1e-5, momentum=momentum), 1e-4, friction="cone")
 
 
 @pytest.mark.parametrize("scene", [pile, plate_on_balls], ids=["pile", "hub"])

@@ -65,8 +65,9 @@ def test_about_tells_how_the_run_was_made_and_how_it_went_on(run):
     lost, went_on = about["continued"]
     assert lost["time"] == pytest.approx(0.02) == went_on["time"]
     assert (about["until"], lost["until"]) == (0.02, 0.03) and set(lost) == {"time", "started", "until"}
-    assert went_on["dt"] == 5e-4 and set(went_on) == {"time", "started", "dt", "tolerance"}
-    assert (about["tolerance"], went_on["tolerance"]) == pytest.approx((0.05 * 9.81e-3, 0.025 * 9.81e-3))
+    assert went_on["dt"] == 5e-4 and set(went_on) == {"time", "started", "dt", "tolerance", "rms_tolerance"}
+    assert (about["tolerance"], went_on["tolerance"]) == pytest.approx((0.2 * 9.81e-3, 0.1 * 9.81e-3))
+    assert (about["rms_tolerance"], went_on["rms_tolerance"]) == pytest.approx((0.01 * 9.81e-3, 0.005 * 9.81e-3))
 
 
 def test_a_scene_without_a_name_tells_how_many_bodies_can_move(tmp_path):

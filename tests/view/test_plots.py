@@ -268,7 +268,7 @@ def test_residual_over_iterations_is_what_solvers_leave(bed):
     _, sim, checkpoint = bed
     found = residual_histories(sim, iterations=30)
     assert set(found) == set(ITERATING) == {"gauss-seidel", "jacobi", "apgd", "bb"}
-    assert np.ptp([history[0] for history in found.values()]) < 1e-6 * found["bb"][0]  # the same problem
+    assert np.ptp([history[0] for history in found.values()]) < 1e-4 * found["bb"][0]  # the same problem, to single precision
     assert all(len(history) == 31 for history in found.values())
     for name, solver in (("gauss-seidel", gv.GaussSeidel), ("jacobi", gv.Jacobi)):
         for iterations in (1, 7, 30):
@@ -277,7 +277,7 @@ def test_residual_over_iterations_is_what_solvers_leave(bed):
     drawn = lines(gv.plot(checkpoint, "solvers", iterations=30))
     assert drawn["gauss-seidel"][1] == pytest.approx(found["gauss-seidel"], rel=1e-6)
     assert drawn["bb"][1] == pytest.approx(np.minimum.accumulate(found["bb"]), rel=1e-6)  # the best counts
-    assert drawn["tolerance of the simulation"][1][0] == pytest.approx(0.05 * 9.81 * 2e-3)
+    assert drawn["tolerance of the simulation"][1][0] == pytest.approx(0.2 * 9.81 * 2e-3)
 
 
 # --- the look, and files
