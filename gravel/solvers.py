@@ -26,6 +26,7 @@ IDLE = 30  # iterations without a better residual: likewise
 LESS = 0.85  # of its momentum is left to it then
 MEMORY = 10  # iterates among which the spectral method's energy may rise
 CHEAP = 200_000  # updates of contacts in a step, some 2 ms of one core: up to these, a step goes on from the goal to the aim
+PATIENCE = 3  # times its iterations that a solver may take on the way to the aim
 
 
 class Goal(NamedTuple):
@@ -56,7 +57,8 @@ class Outcome(NamedTuple):
 class Solver:
     """Settings that every solver has. It stops after ``iterations`` or when the largest residual is at most ``tolerance``, m/s. None: in
     a simulation when, by the speed that a body gains by gravity in a step, the residuals' root mean square is at most 1 % and the largest
-    at most 20 %, and with ``GaussSeidel`` far below that as long as the step has cost little; for a problem alone 0."""
+    at most 20 %, and with ``GaussSeidel`` far below that as long as the step has cost little (small scenes may take three times the
+    ``iterations`` for it); for a problem alone 0."""
 
     iterations: int = 300
     tolerance: float | None = None
@@ -106,12 +108,13 @@ class GaussSeidel(Solver):
     def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
         stride, cap = 1 if history else self.check_every, self.momentum
         cheap = 0 if aim is None else int(CHEAP / max(work.share.total(work.contacts)[0], 1.0))  # iterations that small problems may take
-        target = goal if aim is None or cheap == 0 else aim
+        cheap = min(cheap, PATIENCE * self.iterations)
+        target, most = (aim, max(self.iterations, cheap)) if aim is not None and cheap > 0 else (goal, self.iterations)
         enough = CLOSE * target.largest
         work.begin()
         done, seen, worst, rms, best, idle = 0, [work.measure()[0]] if history else [], math.inf, math.inf, math.inf, 0
-        while done < self.iterations:
-            passes = min(stride, self.iterations - done, cheap - done if done < cheap else stride)
+        while done < most:
+            passes = min(stride, most - done, cheap - done if done < cheap else stride)
             made = work.sweep(passes, cap, enough)
             done += made
             worst, rms = work.measure()
