@@ -24,7 +24,7 @@ STATES = {
     "drum": (100, 120),
     "terrain": (12, 200),
     "box-collider": (100, 20),
-    "well": (100, 420),
+    "well": (100, 360),
     "pendulum": (None, 100),
     "slider-crank": (None, 100),
     "four-bar": (None, 100),

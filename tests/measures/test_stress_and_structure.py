@@ -52,7 +52,7 @@ def bed():
     sim = gv.Simulation(scene, 2e-3, precision="double")
     sim.run(1.8)
     sim.solver = gv.GaussSeidel(iterations=500, tolerance=1e-5)
-    sim.run(2.0)
+    sim.run(2.4)
     assert gv.measures.kinetic_energy(sim).total < 1e-5
     return sim
 
