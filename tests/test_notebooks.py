@@ -38,7 +38,7 @@ def test_notebooks_are_stored_without_outputs(path):
 
 def test_silo_flows_as_beverloo_says(tmp_path):
     (rate, low, high, down, solid), book = run(
-        "silo_flow", tmp_path, "rate", "beverloo(1.6)", "beverloo(1.4)", "float(down[high_up].mean())", "solid"
+        "silo_flow", tmp_path, "rate", "beverloo(1.6, 0.55)", "beverloo(1.4, 0.65)", "float(down[high_up].mean())", "solid"
     )
     assert 0.9 * low < rate < 1.1 * high and 0.55 < solid < 0.64
     assert down == pytest.approx(rate / (solid * 2500 * 0.16**2), rel=0.1)  # the same mass passes at all heights
