@@ -45,6 +45,7 @@ ANSWERS = {
     "summarise": (1, 0.0),
     "bounce": (0, 0),
     "leave_flying": 0.0,
+    "measure": (0, False),
     "solve_rows": 0.0,
     "plan_blocks": lambda *arguments: _one_block(*arguments),
     "sweep": lambda *arguments: arguments[-1],

@@ -490,7 +490,7 @@ class CpuEngine:
 
     def measure_joints(self):
         where = self.buffers.array("where", len(self.detector.order), dtype="i8")
-        self.joints.measure(self.bodies, self.detector.order, where, self.rules.step, self.inertia)
+        self.joints.measure(self.bodies, self.detector.order, where, self.rules, self.inertia)
         return self.joints.measured.value, self.joints.measured.rate
 
     def set_laws(self, row, values):

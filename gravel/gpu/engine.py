@@ -419,7 +419,7 @@ class GpuEngine(CpuEngine):
         inertia = np.zeros((n + 1, 8), np.float32)
         members.fetch(self.inertia, inertia)
         flat = inertia.reshape(-1)
-        self.joints.measure(bodies, self.detector.order, where, self.rules.step, flat)
+        self.joints.measure(bodies, self.detector.order, where, self.rules, flat)
         members.send(inertia, self.inertia)
         return self.joints.measured.value, self.joints.measured.rate
 

@@ -28,7 +28,7 @@ class Machine:
         self.own = [tensor(t) for t in members.inertia]
         numbers, stage = (np.arange(n), np.zeros(n, np.int64), H), self.stage
         rest = members, stage.laws, stage.rows, stage.measured, np.zeros(8 * (n + 1))
-        self.stiff = laws.measure(fields_of(bodies), *numbers, stage.anchors, force, *rest)
+        self.stiff, _ = laws.measure(fields_of(bodies), *numbers, stage.anchors, force, *rest, False)
         self.added = [tensor(t) - own for t, own in zip(members.inertia, self.own)]
         self.mass = members.mass.copy()
 

@@ -10,7 +10,7 @@ from gravel.cpu.joints import direct
 from gravel.cpu.joints import rows as joint_rows
 
 PAUSE = 8  # passes beside contacts that take the curvature of the gauges for known
-RISES = 6  # passes one after the other in which it changes by more and more, before it is left alone
+RISES = 6  # passes one after the other in which it changes by more and more, before it is given up
 
 
 class JointBlock:
@@ -22,6 +22,7 @@ class JointBlock:
         self.impulse, self.held = np.zeros(m), np.zeros(m, np.uint8)
         self.memory = np.zeros(m)  # impulses of the last step that was taken
         self.last = np.zeros(m)  # of the sweep before, for momentum
+        self.first_bias = np.zeros(m)  # as it is before any velocities are found
         self.own_rows = None if system is None else rows._replace(body=rows.member)  # between members, not among all bodies
         # what the curvature of rows that are solved at once follows from; step 0: their bias stays
         self.curves, self.step, self.parts = None, 0.0, 1
@@ -32,6 +33,7 @@ class JointBlock:
         direct.begin_rows(self.rows, self.held, self.impulse, self.most_yield)
         self.doubted = True  # whether gradient solvers should take the bias from the next velocities
         self.change, self.rises, self.pause = np.inf, 0, 0  # of the bias by the last pass; how often it grew; passes that need not look
+        self.first_bias[:] = self.rows.bias
         if self.system is not None:
             self.system.state[0] = 0
 
@@ -48,8 +50,8 @@ class JointBlock:
         velocities from pass to pass, as long as that takes it anywhere."""
         if self.system is None:
             joint_rows.sweep_joints(self.rows, self.impulse, velocity)
-        elif refines:
-            self._solve(self.impulse, velocity, True, direct.ROUNDS)
+        elif refines and self.pause < np.inf:
+            self.pause = np.inf if self._solve(self.impulse, velocity, True, direct.ROUNDS) == np.inf else 0
         elif self.pause > 0:
             self.pause -= 1
             self._solve(self.impulse, velocity, True, -1)
@@ -58,14 +60,25 @@ class JointBlock:
 
     def _plan_renewal(self, change, slack):
         """The bias has changed by so much in a pass. Where that is next to nothing, the next passes need not look; where it grows from
-        pass to pass, bodies turn by a radian a step, and the bias stays as it is."""
+        pass to pass, bodies turn by a radian a step, and the first bias is the one to keep."""
         self.rises = self.rises + 1 if change >= self.change else 0
         self.change = change
         self.pause = PAUSE if change <= slack else np.inf if self.rises >= RISES else 0
+        if self.pause == np.inf:
+            self.rows.bias[:] = self.first_bias
 
     def _solve(self, impulse, velocity, revises, rounds):
         given = self.own_rows, self.members, self.held, self.system, impulse, velocity, direct.slack_of(velocity.dtype), self.most_yield
         return direct.solve_rows(*given, revises, rounds if self.step > 0.0 else -1, self.curves, self.step, self.parts)
+
+    def foresee(self, velocity):
+        """Impulses of all rows from these velocities, in the absence of contacts; nothing is kept, and ``renew`` is next."""
+        impulse = self.memory.copy()
+        direct.begin_rows(self.rows, self.held, impulse, self.most_yield)
+        joint_rows.apply_joints(self.rows, impulse, velocity)
+        self.system.state[0] = 0
+        self._solve(impulse, velocity, True, -1)
+        return impulse
 
     def calm(self):
         """The next sweep starts without momentum."""

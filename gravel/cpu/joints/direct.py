@@ -33,6 +33,7 @@ from gravel.cpu.joints.rows import push, row_velocity
 from gravel.cpu.threads import INNER
 
 ROUNDS = 12  # in which the curvature of the gauges follows the new velocities, at the most: two or three are the rule
+CONTRACTS = 0.5  # of its first change: if a bias still changes by more in the last round, it does not converge
 CHANGES = 12  # rounds of holding and freeing rows in a pass; what is left waits for the next pass
 
 
@@ -380,8 +381,9 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
 
     Gauges are curved: their bias follows from the velocities that were found, and the rows are solved again, up to ``rounds`` times, until
     it changes by no more than ``slack`` (at the least once: that also takes out what rounding has left), or no longer by less than
-    before: where bodies turn by a radian a step, it need not converge. In the end it is that of the last velocities, so that the
-    residual tells what is left of the joints' gaps. ``rounds`` < 0: the bias stays. Returns its last change.
+    before. In the end it is that of the last velocities, so that the residual tells what is left of the joints' gaps. Where bodies turn
+    by a radian a step it need not converge: then the first bias and its velocities are the answer. ``rounds`` < 0: the bias stays.
+    Returns its last change, or infinity where it did not converge.
 
     ``rows`` refer to the members' places. The work is done on a copy of their velocities in double precision: on the way to the
     set of free rows, rows that contradict each other may ask for enormous impulses."""
@@ -390,8 +392,12 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
         for c in range(8):
             work[8 * k + c] = velocity[8 * members.row[k] + c]
     settle(rows, members, held, system, impulse, work, slack, most, revises)
-    change = renew_bias(curves, members, step, parts, rows, work) if rounds >= 0 else 0.0
-    before = np.inf
+    change = 0.0
+    if rounds > 0:
+        bias_0, impulse_0, work_0 = rows.bias.copy(), impulse.copy(), work.copy()
+    if rounds >= 0:
+        change = renew_bias(curves, members, step, parts, rows, work)
+    first, before = change, np.inf
     for _ in range(rounds):
         if change >= before:
             break
@@ -399,6 +405,12 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
         if change <= slack:
             break  # what the bias would change by now is less by far
         before, change = change, renew_bias(curves, members, step, parts, rows, work)
+    if rounds > 0 and change > slack and not change < CONTRACTS * first:
+        rows.bias[:] = bias_0
+        impulse[:] = impulse_0
+        work[:] = work_0
+        settle(rows, members, held, system, impulse, work, slack, most, revises)
+        change = np.inf
     for k in range(members.row.size):
         if system.entry_first[k] >= 0:
             for c in range(8):

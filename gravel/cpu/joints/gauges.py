@@ -30,6 +30,7 @@ from gravel.state import MOVABLE, REMOVED, STATUS
 # a joint as it is seen at some poses: arms, vector d between its points, axes of its frames, quaternion of the turn from a to b
 ARM_A, ARM_B, APART, AXES_A, AXES_B, TURNED, SEEN = 0, 3, 6, 9, 18, 27, 31
 STIFF = 1.0  # (w h)^2 from which on links count as stiff
+NEAR = 0.1  # of that: forces may well make them stiff within a step
 FORBIDDEN = 1e9  # times its inertia: what a turn counts for that a row does not allow at all
 LENT = 0.05  # of a body's inertia: what may count for the bodies that it is joined with
 CALM = 0.2  # of the added inertia's momentum relative to the links around: what a step takes from a stiff link
@@ -261,24 +262,26 @@ def support_members(anchors, members, laws, rows, doubted, inertia):
 @njit(**INNER)
 def stiffen_members(anchors, members, laws, rows, force, step):
     """Inertia of members that a pull at their joints makes stiff against turning gets the least addition that keeps the step
-    stable; returns how many. ``rows`` have their gradients.
+    stable; returns how many, and whether any member is at least near it. ``rows`` have their gradients.
 
     A light link under a tension T turns back with the frequency w = sqrt(12 T / (m l)). Evaluated where the step looks, that
     stiffness K is stable up to w h = 2 only. With h^2 K added to the inertia w h stays below 1 (Tournier et al. 2015). It is added
     where and as far as h^2 K exceeds the inertia that a turn must move, so that mechanisms that are not stiff move, and keep their
-    angular momentum, exactly as without. (h^2 K / 4, the rule of average acceleration, is stable too, but just so: K follows from the
-    last step's forces, and where these grow it is too small.)"""
+    angular momentum, exactly as without. (h^2 K / 4, the rule of average acceleration, is stable too, but just so: K follows from
+    forces that are not quite those of the step, and where these grow it is too small.)"""
     count = members.place.size
     leverage, moved = gather_leverage(anchors, members, force), np.zeros((count, 3, 3))
-    doubted, doubts = np.zeros(count, np.bool_), 0
+    doubted, doubts, near = np.zeros(count, np.bool_), 0, False
     for k in range(count):
         t = members.inverse_inertia[k]
         size = math.sqrt((leverage[k] * leverage[k]).sum())
-        if members.status[k] == MOVABLE and step * step * size * (t[0] + t[3] + t[5]) > STIFF:
+        square = step * step * size * (t[0] + t[3] + t[5])  # (w h)^2 at the most
+        near |= members.status[k] == MOVABLE and square > NEAR * STIFF
+        if members.status[k] == MOVABLE and square > STIFF:
             doubted[k], doubts = True, doubts + 1
             copy_tensor(members.inertia[k], moved[k])
     if doubts == 0:
-        return 0
+        return 0, near
     support_members(anchors, members, laws, rows, doubted, moved)
     stiff, added, weight = 0, np.zeros((count, 3, 3)), np.zeros(count)
     for k in range(count):
@@ -296,7 +299,7 @@ def stiffen_members(anchors, members, laws, rows, force, step):
         add_inertia(members, k, added[k])
     if stiff > 0:
         calm_members(anchors, members, added, weight)
-    return stiff
+    return stiff, near
 
 
 @njit(**INNER)

@@ -377,17 +377,17 @@ def gather(bodies, step, members):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def measure(bodies, order, where, step, anchors, force, members, laws, rows, measured, inertia):
+def measure(bodies, order, where, step, anchors, force, members, laws, rows, measured, inertia, again):
     """Members, gauges and gradients of all rows where the bodies are; ``inertia`` (of all bodies) gets what stiff members
-    add. Returns how many are stiff."""
+    add by the pull of ``force``. Returns how many are stiff, and whether any is near it. ``again``: not for the first time in this step."""
     gather_members(*bodies, step, members)
     find_rows(order, where, members)
     measure_gauges(anchors, members, laws, step, rows, measured)
-    stiff = stiffen_members(anchors, members, laws, rows, force, step)
-    if stiff > 0:
+    stiff, near = stiffen_members(anchors, members, laws, rows, force, step)
+    if stiff > 0 or again:
         write_inertia(members, inertia)
     find_responses(members, rows)
-    return stiff
+    return stiff, near
 
 
 @njit(nogil=True, error_model="numpy", cache=True)

@@ -85,10 +85,29 @@ class JointStage:
         )
 
     # --- rows
-    def measure(self, bodies, order, where, step, inertia):
-        """Gauges and gradients of all rows at the bodies' poses; ``inertia`` (of all bodies) gets what stiff members add to theirs."""
+    def measure(self, bodies, order, where, rules, inertia):
+        """Gauges and gradients of all rows at the bodies' poses; ``inertia`` (of all bodies) gets what stiff members add to theirs.
+
+        Which are stiff follows from the forces of the last step. Where a chain whips, forces grow many times over within one: so when
+        any member is near it, the rows are solved beforehand, and count with these forces where they are larger."""
+        given = fields_of(bodies), order, where, rules.step, self.anchors
         rest = self.members, self.laws, self.rows, self.measured, inertia
-        self.stiff = laws.measure(fields_of(bodies), order, where, step, self.anchors, self.force, *rest)
+        self.stiff, near = laws.measure(*given, self.force, *rest, False)
+        if near and self.block.system is not None:
+            self.stiff, _ = laws.measure(*given, self._foresee_forces(len(order), rules, bodies.velocity.dtype), *rest, self.stiff > 0)
+
+    def _foresee_forces(self, n, rules, real):
+        """(j, 3) forces of the joints by what they hold and their bodies' weight alone, or those of the last step if larger."""
+        velocity = np.zeros((n + 1, 8), real)
+        velocity[self.members.row, :3] = self.members.velocity[:, :3]
+        velocity[self.members.row, 4:7] = self.members.velocity[:, 3:]
+        velocity[self.members.row[self.members.status == MOVABLE], :3] += rules.step * rules.gravity
+        self._apply_laws(rules.step, rules.scalars.recovery_speed, rules.threshold, direct.softness_of(real))
+        out = np.empty_like(self.force), np.empty_like(self.torque), np.empty_like(self.motor)
+        impulse = self.block.foresee(velocity.reshape(-1))
+        laws.reactions(self.anchors, self.members, self.laws, self.rows, self.measured, impulse, rules.step, *out)
+        larger = np.linalg.norm(out[0], axis=1) > np.linalg.norm(self.force, axis=1)
+        return np.where(larger[:, None], out[0], self.force)
 
     def gather(self, bodies, step):
         laws.gather(fields_of(bodies), step, self.members)
