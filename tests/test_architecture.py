@@ -13,11 +13,12 @@ import pytest
 
 from gravel import engine as protocol
 from gravel.engine import make_engine
+from gravel.kernel_cache import SOURCES
 from gravel.problem import ConeProblem
 
 ROOT = pathlib.Path(__file__).parents[1]
 PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints", "cell"}  # descriptions
-ENGINE_ROOM = {"checks", "interrupts", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
+ENGINE_ROOM = {"checks", "interrupts", "kernel_cache", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {
     *("errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches"),
     *("simulation", "run", "io", "sweep", "packing", "servo", "sleep", "processes", "mpi", "whole", "view"),
@@ -30,6 +31,7 @@ ALLOWED = {
     "interrupts": set(),
     "errors": set(),
     "team": set(),
+    "kernel_cache": set(),
     "formulas": {"formulas", "shapes"},
     "materials": {"checks"},
     "motion": {"checks", "rotations"},
@@ -63,7 +65,7 @@ ALLOWED = {
     | {"run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
     "scenes": USER | {"measures", "scenes"},
     "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "cli", "view"},
-    "packing": PLAIN | {"engine", "scene", "solvers", "detection", "simulation", "packing"},
+    "packing": PLAIN | {"kernel_cache", "engine", "scene", "solvers", "detection", "simulation", "packing"},
     "robot_trial": USER,
     "scenefile": USER | {"measures", "scenefile", "scenes"},
     "validation": USER | {"measures", "scenes", "view", "validation", "__version__"},
@@ -108,6 +110,17 @@ def test_arrows_point_one_way():
     wrong = []
     for room, path in files_by_room():
         wrong += [f"{path.relative_to(ROOT)} imports gravel.{name}" for name in imports_of(path) if name not in ALLOWED[room]]
+    assert wrong == []
+
+
+def test_kernels_are_made_of_sources_that_the_cache_knows():
+    """A constant or function from elsewhere could change without the kernels that were compiled from it being compiled anew."""
+    harmless = {"interrupts", "kernel_cache", "checks", "errors"}  # nothing in them is compiled
+    known, wrong = {name.removesuffix(".py") for name in SOURCES}, []
+    for room, path in files_by_room():
+        if "njit" in path.read_text() and room not in ("kernel_cache", "bench"):
+            wrong += [f"{path.relative_to(ROOT)} imports gravel.{name}" for name in imports_of(path) if name not in known | harmless]
+            wrong += [f"{path.relative_to(ROOT)} has kernels"] if room not in known else []
     assert wrong == []
 
 

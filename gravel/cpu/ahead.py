@@ -6,8 +6,6 @@ second process learns which kernels and types the step will need from a dry step
 only take note of their arguments.
 """
 
-import functools
-import hashlib
 import json
 import os
 import pathlib
@@ -20,6 +18,7 @@ import numba
 import numpy as np
 from numba.core import event
 
+from gravel import kernel_cache
 from gravel.cpu import integrate
 from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
 from gravel.cpu.joints import direct, gauges, laws
@@ -57,21 +56,8 @@ ANSWERS = {
 
 def marker(features):
     """The file that tells that the kernels for these features are compiled, or None where there is no cache to share."""
-    try:
-        cache = pathlib.Path(grid.find_pairs.alone._cache.cache_path)
-        cache.mkdir(parents=True, exist_ok=True)
-    except (AttributeError, OSError):
-        return None
-    if not os.access(cache, os.W_OK):
-        return None
-    content = _sources() + numba.__version__ + features
-    return cache / f"gravel-{hashlib.sha256(content.encode()).hexdigest()[:16]}.compiled"
-
-
-@functools.cache
-def _sources():
-    """The engine's source files as they are, in one word."""
-    return "|".join(f"{p.name}:{p.stat().st_mtime_ns}" for p in sorted(pathlib.Path(__file__).parent.rglob("*.py")))
+    place = kernel_cache.folder()
+    return None if place is None else place / f"{features}.compiled"
 
 
 def features_of(engine, joints):

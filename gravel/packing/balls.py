@@ -11,6 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from gravel.kernel_cache import install
+
+install()
 EMPTY = -1
 INNER = {"nogil": True, "error_model": "numpy", "cache": True}
 

@@ -8,8 +8,10 @@ with these the sign is right everywhere (Baerentzen and Aanaes 2005).
 import numpy as np
 from numba import njit
 
+from gravel.kernel_cache import install
 from gravel.shapes.geometry import LEAF, NONE
 
+install()
 INNER = {"nogil": True, "error_model": "numpy", "cache": True}
 DEPTH = 64  # nodes that wait while the tree is searched
 

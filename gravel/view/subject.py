@@ -13,6 +13,7 @@ from gravel.rotations import rotate
 
 NEAR = 1.5  # radii from the centre of a body: its contacts are nearer
 
+
 class Shown(NamedTuple):
     """A frame and, where they were asked for, its contacts."""
 

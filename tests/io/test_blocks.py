@@ -217,9 +217,10 @@ def test_a_file_that_a_run_is_writing_says_so(tmp_path):
             done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ})
             words = "is being written by a run" if "open_result" in what else "is open in another process"
             assert done.returncode == 1 and words in done.stderr.splitlines()[-1], done.stderr
-        assert "gravel run --view" in subprocess.run(
-            [sys.executable, "-m", "gravel", "picture", str(path)], capture_output=True, text=True
-        ).stderr
+        assert (
+            "gravel run --view"
+            in subprocess.run([sys.executable, "-m", "gravel", "picture", str(path)], capture_output=True, text=True).stderr
+        )
     assert len(read_frame(path)["id"]) == 2
 
 
