@@ -101,3 +101,20 @@ def test_balls_that_rain_on_each_other_do_not_press_the_lowest_into_the_floor(fr
         deepest = max(deepest, float((radii - sim.positions[balls, 2]).max()))
         fastest = max(fastest, float(np.abs(sim.velocities[balls, 2]).max()))
     assert deepest < fastest / 500 / 8
+
+
+@pytest.mark.parametrize("restitution", [0.3, 0.9])
+def test_a_crowd_that_is_pressed_together_does_not_bounce_without_end(restitution):
+    """Balls that fall towards a point in space collide ever more often and ever more faintly, infinitely often in finite time. A step
+    has an end: no body gets more than some thirty blows of one strength, and what still closes is held."""
+    rng, radius = np.random.default_rng(4), 0.01
+    places = 2.3 * radius * (np.stack(np.meshgrid(*[np.arange(6)] * 3), axis=-1).reshape(-1, 3) - 2.5)
+    places += 0.1 * radius * rng.uniform(-1, 1, places.shape)
+    scene = gv.Scene(gravity=(0, 0, 0))
+    scene.add_bodies(gv.Sphere(radius), places, gv.Material(2500, friction=0.5, restitution=restitution), velocities=-5.0 * places)
+    sim, most = gv.Simulation(scene, 2e-3), 0
+    for _ in range(100):
+        report = sim.step()
+        most = max(most, report.impacts)
+        assert report.max_penetration < 0.02 * radius
+    assert len(places) < most < 34 * len(places)

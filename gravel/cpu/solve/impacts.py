@@ -7,7 +7,10 @@ A contact that closes within the step, faster than a threshold, is a collision: 
 with a blow at the start of the step and a whole step of gravity after it, the speed g h would be lost. The way is right, too: at the old
 velocity up to that moment, at the new one from then on, so that a blow changes the path of a body and not the energy of that path. One
 pair after the other, part by part of the step so that they come nearly in their order in time, until none closes
-faster than the threshold. Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share
+faster than the threshold. After k blows on a body in a step, what closes more slowly than 3 k hundredths of the hardest of them counts
+no longer: in a crowd that is pressed together bounces get ever fainter and never end (inelastic collapse).
+
+Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share
 a blow (Newton's cradle: -1/3, 2/3, 2/3 instead of 0, 0, 1); one after the other, the blow travels through, and with e = 1
 every single collision keeps energy and momentum.
 """
@@ -26,6 +29,7 @@ from gravel.state import MATERIAL, SHAPE
 
 RESTITUTION_COLUMN = 1  # of materials.PAIR_FIELDS
 ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
+FAINT = 0.03  # of the hardest blow on a body in this step, times their number: what closes more slowly is left to it likewise
 PARTS = 8  # of a step, one after the other: impacts come nearly in their order in time
 TURNS = 200  # of processes, where several act on a body; then likewise
 MOST = 64  # contacts of a pair that are struck at once
@@ -303,6 +307,7 @@ def bounce(
     collisions, and of those that wait for a barred body."""
     old = np.zeros((2, 3))
     collisions, n = 0, arranged.order.size
+    hardest, blows = np.zeros(n), np.zeros(n)  # of the blows on each body that can move: the fastest, m/s, and their number
     frames, target, load = np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST)
     velocity, reach, normal, step, tag = arranged.velocity, arranged.reach, contacts.normal, times[0], arranged.tag
     fall = step * math.sqrt(gravity[0] ** 2 + gravity[1] ** 2 + gravity[2] ** 2)
@@ -330,8 +335,8 @@ def bounce(
                             near |= may_strike(a, b, k, contacts.a[k], contacts.b[k], velocity, reach, normal, now, step, fall)
                         if not near:
                             continue
-                    last = max(since[a], since[b])
-                    rest = carry, restitution, times, gravity, threshold, last, shift, frames, target, load
+                    last, slowest = max(since[a], since[b]), max(threshold, FAINT * max(hardest[a] * blows[a], hardest[b] * blows[b]))
+                    rest = carry, restitution, times, gravity, slowest, last, shift, frames, target, load
                     moment = foresee(first, c, contacts, touching, arranged, *rest)
                     if moment > horizon:
                         later[a], later[b] = later[a] or tag[a, MOVES] > 0, later[b] or tag[b, MOVES] > 0
@@ -347,6 +352,8 @@ def bounce(
                         for body in (a, b):
                             if tag[body, MOVES] > 0:
                                 touched_now[body], since[body] = True, moment
+                                hardest[body] = max(hardest[body], target[: c - first].max() / restitution)
+                                blows[body] += 1
                         collisions += 1
             if collisions == before:
                 break
