@@ -16,7 +16,7 @@ from gravel.shapes.geometry import NONE
 from gravel.state import ANGULAR, LINEAR, MATERIAL, SHAPE, STATUS, can_move
 
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
-DEEP = 0.05  # of the smaller body's radius: a penetration that is worth a warning
+DEEP = 0.1  # of the smaller body's radius: a penetration that is worth a warning (less may come of one blow that drives a ball into a floor)
 MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
 OPEN = 1e-2  # of a machine's size: what joints may be open by before a word is said
 LIFTED = 1e-2  # of the smaller body's radius: what the cone model may lift a sliding body by before a word is said
