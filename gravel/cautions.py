@@ -16,8 +16,11 @@ from gravel.shapes.geometry import NONE
 from gravel.state import ANGULAR, LINEAR, MATERIAL, SHAPE, STATUS, can_move
 
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
-DEEP = 0.1  # of the smaller body's radius: a penetration that is worth a warning (less may come of one blow that drives a ball into a floor)
+DEEP = (
+    0.1  # of the smaller body's radius: a penetration that is worth a warning (less may come of one blow that drives a ball into a floor)
+)
 MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
+SUSPECTS = 20  # joints that are open by the most, whose machines are looked at: a small gap is much for a small machine
 OPEN = 1e-2  # of a machine's size: what joints may be open by before a word is said
 LIFTED = 1e-2  # of the smaller body's radius: what the cone model may lift a sliding body by before a word is said
 FEW, SELDOM = 100, 10  # contacts that are looked at in every step for that; more in every second and so on, at the latest in every tenth
@@ -87,7 +90,7 @@ def warn_of_depth(simulation, report):
     if penetration <= DEEP * extent[can_move(status), 3].min(initial=np.inf):
         return
     table = simulation.engine.contacts()
-    worst = int(np.argmin(table.gap))
+    worst = int(np.argmin(np.abs(table.gap + penetration)))  # not the deepest: a blow parts that in this very step
     a, b = int(table.body_a[worst]), int(table.body_b[worst])
     size = simulation.engine.pick("extent", [a, b])[:, 3].min()
     if penetration <= DEEP * size:
@@ -148,16 +151,18 @@ def warn_of_open_joints(simulation, report):
     state, mechanism = simulation.engine.joint_state(), simulation.mechanism
     if not len(state.violation):  # another process has the machines
         return
-    simulation._widest = report.joint_violation
-    joint = int(np.argmax(state.violation))
-    bodies = mechanism.machine_of_joint(joint, state)
-    if not bodies:
-        return
-    position, radius = simulation.engine.pick("position", bodies), simulation.engine.pick("extent", bodies)[:, 3:]
-    # the bodies themselves, not how far they are apart: a machine that comes to pieces is no larger for it
-    size = min(float(np.linalg.norm(np.ptp(position, axis=0))), float(radius.sum())) + 2.0 * float(radius.max(initial=0.0))
-    gap = float(state.violation[joint])
-    if not gap > OPEN * size:
+    simulation._widest, seen = report.joint_violation, set()
+    for joint in map(int, np.argsort(-state.violation)[:SUSPECTS]):
+        bodies, gap = mechanism.machine_of_joint(joint, state), float(state.violation[joint])
+        if not bodies or bodies[0] in seen:
+            continue
+        seen.update(bodies)
+        position, radius = simulation.engine.pick("position", bodies), simulation.engine.pick("extent", bodies)[:, 3:]
+        # the bodies themselves, not how far they are apart: a machine that comes to pieces is no larger for it
+        size = min(float(np.linalg.norm(np.ptp(position, axis=0))), float(radius.sum())) + 2.0 * float(radius.max(initial=0.0))
+        if gap > OPEN * size:
+            break
+    else:
         return
     simulation._widest = np.inf
     warnings.warn(

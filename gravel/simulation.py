@@ -79,7 +79,7 @@ class StepReport:
     - ``residual`` m/s: what is left of the error, the largest over contacts and joint rows
     - ``residual_rms`` m/s: the root mean square of the same
     - ``converged``: whether the residuals are at most the tolerances (``Simulation.tolerance``, ``Simulation.rms_tolerance``)
-    - ``max_penetration`` m, found at the start of the step
+    - ``max_penetration`` m, found at the start of the step; contacts that a blow with restitution parts in it do not count
     - ``kinetic_energy`` J, at its end
     - ``impacts``: how many collisions with restitution there were
     - ``joint_violation`` m: the largest error of what a joint holds, at the end of the step

@@ -419,23 +419,24 @@ class CpuEngine:
         self.shift = self.buffers.array("shift", len(found.order), (3,), "f8")
         partners = self.buffers.array("partners", len(found.order), dtype="i4")
         since = self.buffers.array("since", len(found.order), dtype="f8")
-        self.blow[:], self.shift[:], since[:] = 0, 0, 0
+        blows = self.buffers.array("blows", len(found.order), (2,), "f8")
+        self.blow[:], self.shift[:], since[:], blows[:] = 0, 0, 0, 0
         impacts.count_partners(found.touching, partners)
         seen, on = (found.contacts, found.touching, found.arranged), (rules.contact_values, times, rules.gravity, rules.threshold)
         strike = lambda touched, barred: impacts.bounce(  # noqa: E731
-            *seen, inertia, carry, *on, partners, touched, barred, since, self.blow, self.shift
+            *seen, inertia, carry, *on, partners, touched, barred, since, self.blow, self.shift, blows
         )
         touched = np.ones(len(found.order), np.bool_)
         if self.share.alone:
             collisions = int(strike(touched, np.empty(0, np.bool_))[0])
             self.shifted = collisions > 0
         else:
-            collisions = self._bounce_in_turns(strike, partners, touched, since)
+            collisions = self._bounce_in_turns(strike, partners, touched, since, blows)
         self.lifted = self.buffers.array("lifted", len(self.blow), (3,))
         rest = since, self.blow, self.shift, rules.scalars, rules.margin, self.lifted
         return collisions, float(impacts.leave_flying(*seen, carry, *on, *rest))
 
-    def _bounce_in_turns(self, strike, partners, touched, since):
+    def _bounce_in_turns(self, strike, partners, touched, since, blows):
         """Where several processes act on a body, one at a time may strike it: two blows at once would be too much."""
         velocity, n = self.detector.arranged.velocity, len(partners)
         self.share.sums(partners[:, None])
@@ -443,7 +444,7 @@ class CpuEngine:
         for turn in range(impacts.TURNS):
             barred = np.zeros(n, np.bool_)
             barred[self.share.barred(turn)] = True
-            shift, last = self.shift[self.share.places], since[self.share.places]
+            before = self._ways(since, blows)
             self.share.note(velocity)
             struck, waiting = strike(touched, barred)
             self.share.add(velocity)
@@ -451,7 +452,7 @@ class CpuEngine:
             struck, waiting = self.share.total(struck, waiting)
             anywhere += struck
             if struck > 0:
-                self._share_ways(shift, since, last)
+                self._share_ways(before, since, blows)
             if struck + waiting == 0:
                 break
             touched[:] = False  # all has been said of the others
@@ -459,16 +460,22 @@ class CpuEngine:
         self.shifted = anywhere > 0
         return int(here)
 
-    def _share_ways(self, shift, since, last):
-        """A velocity alone does not tell where a body is: what one process changed of its ``shift`` and of the time ``since`` its last blow
-        (``last`` before) in this turn, the others know before the next one."""
+    def _ways(self, since, blows):
+        """What impacts know of the bodies that several processes act on, beside their velocities."""
+        places = self.share.places
+        return np.concatenate([self.shift[places], since[places, None], blows[places]], axis=1)
+
+    def _share_ways(self, before, since, blows):
+        """A velocity alone does not tell where a body is: what one process changed in this turn of its ``shift``, of the time ``since`` its
+        last blow and of its ``blows``, the others know before the next one."""
         places, velocity = self.share.places, self.detector.arranged.velocity
         ways = self.buffers.array("ways", len(velocity), velocity.shape[1:], velocity.dtype.str[1:])
         ways[places] = 0
         self.share.note(ways)
-        ways[places, :3], ways[places, 3] = self.shift[places] - shift, since[places] - last
+        ways[places, : before.shape[1]] = self._ways(since, blows) - before
         self.share.add(ways)
-        self.shift[places], since[places] = shift + ways[places, :3], last + ways[places, 3]
+        now = before + ways[places, : before.shape[1]]
+        self.shift[places], since[places], blows[places] = now[:, :3], now[:, 3], now[:, 4:]
 
     def _find_carry(self):
         """What surfaces and copies of the cell move at, at each contact; empty where none does."""

@@ -207,6 +207,16 @@ def gap_now(c, contacts, touching, arranged, shift):
 
 
 @njit(**INNER)
+def closing_speed(first, last, frames, touching, velocity, carry, load):
+    """The speed at which a pair closes, the largest of its contacts that do."""
+    speed = 0.0
+    for c in range(first, last):
+        if load[c - first] >= 0.0:
+            speed = max(speed, -float(velocity_at(c, frames[c - first], touching, velocity, carry)[3]))
+    return speed
+
+
+@njit(**INNER)
 def strike(first, last, frames, contacts, touching, arranged, inertia, carry, friction, blow, target, load):
     """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble."""
     velocity = arranged.velocity
@@ -297,17 +307,32 @@ def end_of_pair(first, end, touching):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def bounce(
-    contacts, touching, arranged, inertia, carry, contact_values, times, gravity, threshold, partners, touched, barred, since, blow, shift
+    contacts,
+    touching,
+    arranged,
+    inertia,
+    carry,
+    contact_values,
+    times,
+    gravity,
+    threshold,
+    partners,
+    touched,
+    barred,
+    since,
+    blow,
+    shift,
+    blows,
 ):
     """Let colliding pairs bounce (``touching``: the contacts with bodies instead of images, ``carry``: what their surfaces move at by
     themselves, or empty); ``blow`` (c, 3) gets the impulses of that on b; ``since`` (n,) the time of the last blow on each body that can
-    move, from the start of the step; ``shift`` (n, 3) what the way of each body differs from that at its new velocity. ``times``: the step,
-    and how much later than its start the contacts are seen. ``partners``: how many others each body touches; ``touched`` (n,): which have
-    changed, so that their pairs must be looked at; ``barred`` (n,), or empty: bodies that may not be struck now. Returns the number of
-    collisions, and of those that wait for a barred body."""
+    move, from the start of the step; ``shift`` (n, 3) what the way of each body differs from that at its new velocity; ``blows`` (n, 2) how
+    many each body that can move has had, and the hardest, m/s. ``times``: the step, and how much later than its start the contacts are
+    seen. ``partners``: how many others each body touches; ``touched`` (n,): which have changed, so that their pairs must be looked at;
+    ``barred`` (n,), or empty: bodies that may not be struck now. Returns the number of collisions, and of those that wait for a barred
+    body."""
     old = np.zeros((2, 3))
     collisions, n = 0, arranged.order.size
-    hardest, blows = np.zeros(n), np.zeros(n)  # of the blows on each body that can move: the fastest, m/s, and their number
     frames, target, load = np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST)
     velocity, reach, normal, step, tag = arranged.velocity, arranged.reach, contacts.normal, times[0], arranged.tag
     fall = step * math.sqrt(gravity[0] ** 2 + gravity[1] ** 2 + gravity[2] ** 2)
@@ -335,7 +360,10 @@ def bounce(
                             near |= may_strike(a, b, k, contacts.a[k], contacts.b[k], velocity, reach, normal, now, step, fall)
                         if not near:
                             continue
-                    last, slowest = max(since[a], since[b]), max(threshold, FAINT * max(hardest[a] * blows[a], hardest[b] * blows[b]))
+                    last, slowest = (
+                        max(since[a], since[b]),
+                        max(threshold, FAINT * max(blows[a, 0] * blows[a, 1], blows[b, 0] * blows[b, 1])),
+                    )
                     rest = carry, restitution, times, gravity, slowest, last, shift, frames, target, load
                     moment = foresee(first, c, contacts, touching, arranged, *rest)
                     if moment > horizon:
@@ -345,6 +373,7 @@ def bounce(
                     elif moment >= 0.0:
                         for k in range(3):
                             old[0, k], old[1, k] = velocity[a, k], velocity[b, k]
+                        speed = closing_speed(first, c, frames, touching, velocity, carry, load)
                         strike(first, c, frames, contacts, touching, arranged, inertia, carry, friction, blow, target, load)
                         # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
                         if carry.size == 0 or min(tag[a, MOVES], tag[b, MOVES]) == 0:
@@ -352,8 +381,8 @@ def bounce(
                         for body in (a, b):
                             if tag[body, MOVES] > 0:
                                 touched_now[body], since[body] = True, moment
-                                hardest[body] = max(hardest[body], target[: c - first].max() / restitution)
-                                blows[body] += 1
+                                blows[body, 0] += 1.0
+                                blows[body, 1] = max(blows[body, 1], speed)
                         collisions += 1
             if collisions == before:
                 break

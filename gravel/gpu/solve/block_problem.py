@@ -206,7 +206,9 @@ class DeviceProblem:
 
     def _sweep_alone(self, passes):
         if self.graph is None:
-            self.graph = Graph(self.device, lambda: wp.capture_while(self.goes_on, self._pass), [kernels.set_pace, self.own.sweep])
+            self.graph = Graph(
+                self.device, lambda: wp.capture_while(self.goes_on, self._pass), [kernels.set_pace, self.own.renew_slip, self.own.sweep]
+            )
         to_device(np.array([1, 0, passes], np.int32), self.goes_on)
         self.graph.start()
         return int(self.goes_on.numpy()[1])
@@ -240,7 +242,7 @@ class DeviceProblem:
     def _sweep_with_host(self, passes, enough):
         """Each pass by itself: joints come last in it, so that they are closed when they are solved at once."""
         if self.graph is None and self.contacts:
-            self.graph = Graph(self.device, self._contacts_of_pass, [kernels.set_pace, self.own.sweep])
+            self.graph = Graph(self.device, self._contacts_of_pass, [kernels.set_pace, self.own.renew_slip, self.own.sweep])
         now, done = self.unknowns, 0
         while done < passes:
             done += 1
