@@ -77,6 +77,22 @@ def test_open_joints_are_told_once():
         sim.step()
 
 
+def test_a_small_machine_is_looked_at_beside_a_large_one():
+    """5 mm are next to nothing for a crane of 10 m, 4 mm are much for a gripper of 2 cm."""
+    scene = gv.Scene(gravity=(0, 0, 0))
+    steel = gv.Material(density=1000)
+    beams = [scene.add_body(gv.Box((2.5, 0.1, 0.1)), position=(x, 0, 0), material=steel) for x in (-2.5, 2.5)]
+    fingers = [scene.add_body(gv.Box((0.005, 0.001, 0.001)), position=(x, 5, 0), material=steel) for x in (-0.005, 0.005)]
+    scene.add_joint(gv.Spherical(*beams, point=(0, 0, 0)))
+    knuckle = scene.add_joint(gv.Spherical(*fingers, point=(0, 5, 0)))
+    sim = gv.Simulation(scene, dt=1e-3, recovery_speed=0.1)
+    sim.step()
+    sim.positions[beams[1]] += (0, 0, 0.005)
+    sim.positions[fingers[1]] += (0, 0, 0.004)
+    with pytest.warns(UserWarning, match=f"joint {knuckle} "):
+        sim.step()
+
+
 @pytest.mark.parametrize("axis", [(0, 0, 1), (0, 1, 0)])
 def test_a_mass_that_is_nearly_a_point_stays_on_its_hinge(axis):
     """Its own inertia is a millionth of m r^2, but what its hinge carries is its weight, also as a moment about the hinge's side."""
