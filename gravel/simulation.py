@@ -299,7 +299,7 @@ class Simulation:
         lap = _Lap()
         problem, found, impacts = self._prepare(self.warm_start, lap)
         goal = Goal(self.tolerance, self.rms_tolerance)
-        outcome = self.solver.iterate(problem, goal, aim=self._aim)
+        outcome = self.solver.iterate(problem, goal, aim=self.aim)
         lap("solve")
         self._refuse_fault(self.engine.fault(self.world))
         with HeldBack():  # state, count and report belong together
@@ -474,8 +474,8 @@ class Simulation:
         return RMS_TOLERANCE * (self._gain or WEIGHTLESS) if self.solver.tolerance is None else math.inf
 
     @property
-    def _aim(self):
-        """Where a step that costs little goes on to; None: it stops at the goal."""
+    def aim(self) -> Goal | None:
+        """Residuals, m/s, towards which the solver goes on where that costs little; None where the solver has its own tolerance."""
         return Goal(AIM * (self._gain or WEIGHTLESS)) if self.solver.tolerance is None else None
 
     @property

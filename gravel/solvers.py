@@ -22,11 +22,11 @@ RENEW = 10  # iterations between two updates of the De Saxcé terms
 SHRINKS = 60  # times that APGD may halve its step in one iteration
 CLOSE = 1.5  # times the tolerance: when no sweep changes more, the residual is mostly below it, and is measured
 WORSE = 10.0  # times the best residual so far: then momentum does harm, and gets less
-IDLE = 30  # iterations without a better residual: likewise
 LESS = 0.85  # of its momentum is left to it then
+IDLE = 90  # iterations without a better residual: then momentum starts anew, as strong as before: slow problems need it most
 MEMORY = 10  # iterates among which the spectral method's energy may rise
 CHEAP = 200_000  # updates of contacts in a step, some 2 ms of one core: up to these, a step goes on from the goal to the aim
-PATIENCE = 3  # times its iterations that a solver may take on the way to the aim
+PATIENCE = 1.5  # times its iterations that a solver may take on the way to the aim
 
 
 class Goal(NamedTuple):
@@ -57,8 +57,8 @@ class Outcome(NamedTuple):
 class Solver:
     """Settings that every solver has. It stops after ``iterations`` or when the largest residual is at most ``tolerance``, m/s. None: in
     a simulation when, by the speed that a body gains by gravity in a step, the residuals' root mean square is at most 1 % and the largest
-    at most 20 %, and with ``GaussSeidel`` far below that as long as the step has cost little (small scenes may take three times the
-    ``iterations`` for it); for a problem alone 0."""
+    at most 20 %, and with ``GaussSeidel`` far below that as long as the step has cost little (small scenes may take
+    1.5 times the ``iterations`` for it); for a problem alone 0."""
 
     iterations: int = 300
     tolerance: float | None = None
@@ -97,6 +97,7 @@ class GaussSeidel(Solver):
     x_before), with beta up to ``momentum`` (0: plain sweeps). The residual is measured when a sweep changes no contact's velocity by
     much more than the tolerance, every ``check_every`` iterations, and after the last."""
 
+    iterations: int = 600
     momentum: float = 0.9
     check_every: int = 15
 
@@ -108,7 +109,7 @@ class GaussSeidel(Solver):
     def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
         stride, cap = 1 if history else self.check_every, self.momentum
         cheap = 0 if aim is None else int(CHEAP / max(work.share.total(work.contacts)[0], 1.0))  # iterations that small problems may take
-        cheap = min(cheap, PATIENCE * self.iterations)
+        cheap = min(cheap, int(PATIENCE * self.iterations))
         target, most = (aim, max(self.iterations, cheap)) if aim is not None and cheap > 0 else (goal, self.iterations)
         enough = CLOSE * target.largest
         work.begin()
@@ -129,8 +130,9 @@ class GaussSeidel(Solver):
                 enough *= max(0.5 / excess, 0.1)
             idle = 0 if worst < 0.9 * best else idle + made
             best = min(best, worst)
-            if cap > 0.0 and (worst > WORSE * best or idle >= IDLE):  # this problem does not bear so much momentum
-                cap, idle = LESS * cap, 0
+            harms = worst > WORSE * best
+            if cap > 0.0 and (harms or idle >= IDLE):
+                cap, idle = LESS * cap if harms else cap, 0
                 work.calm()
         return Outcome(done, worst, rms, seen)
 

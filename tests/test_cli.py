@@ -81,7 +81,7 @@ def test_resume_applies_what_can_change_and_says_so(call):
         f"dt {half.dt / 2:g} s (was {half.dt:g})",
         "friction cone (was coulomb)",
         "iterations=77",
-        "was GaussSeidel(iterations=300",
+        "was GaussSeidel(iterations=600",
     ):
         assert said in line
     after = gv.Simulation.load("rest.h5")
@@ -92,7 +92,7 @@ def test_resume_applies_what_can_change_and_says_so(call):
     twin.run(until=0.08)
     assert twin.state_hash() == after.state_hash()
     other = call(*rest, "--solver", "jacobi", "-o", "other.vtkhdf")
-    assert other.exit_code == 0 and "Jacobi(iterations=300" in other.output and "(was GaussSeidel(" in other.output
+    assert other.exit_code == 0 and "Jacobi(iterations=600" in other.output and "(was GaussSeidel(" in other.output
     assert "changed" not in call(*rest, "-o", "plain.vtkhdf").output
 
 

@@ -12,7 +12,7 @@ RENEWED = 2.0  # sweeps between two renewals of De Saxcé's terms
 # contact by itself approaches its value with the factor mu^2 w_t / (w_n + mu^2 w_t) a sweep: 0.5 at mu = 0.5, 0.97 at mu = 3 (balls). None
 # lagged, contacts that push each other never agree. Above this coefficient the share LAGGED / mu lags, the rest follows at once; and a
 # renewal takes in the same share of what the term has changed by, or the terms of neighbours swing.
-LAGGED = 0.5
+LAGGED = 0.25
 
 
 def pace(age: float, uphill: float, cap: float, change: float, first: float, share: float, wild: float):

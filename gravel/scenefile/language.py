@@ -116,7 +116,7 @@ SIMULATION = Record(
         "dt": Key(Number("s", above=0.0), "time step", required=True),
         "time": Key(Number("s", above=0.0), "how long it runs", required=True),
         "solver": Key(Choice(tuple(SOLVERS)), "what solves a step", default="gauss-seidel"),
-        "iterations": Key(Whole(1), "of the solver in a step, at most (small scenes: three times as many)", default=300),
+        "iterations": Key(Whole(1), "of the solver in a step, at most (small scenes: 1.5 times as many)", default="600 (others: 300)"),
         "tolerance": Key(Number("m/s", minimum=0.0), "largest residual at which it stops", default="20 % of gravity times dt, rms 1 %"),
         "friction": Key(Choice(("coulomb", "cone")), "Coulomb's law, or the papers' convex cone", default="coulomb"),
         "precision": Key(Choice(("single", "double")), "of velocities and impulses", default="single"),

@@ -220,7 +220,7 @@ def _frame_words(result, until):
 
 
 def _solver_words(described):
-    """Options that choose a solver, from its own words: ``GaussSeidel(iterations=300, momentum=0.9)``."""
+    """Options that choose a solver, from its own words: ``GaussSeidel(iterations=600, momentum=0.9)``."""
     kind, _, settings = described.partition("(")
     name = next((name for name, solver in SOLVERS.items() if solver.__name__ == kind), None)
     words = [] if name is None else ["--solver", name]
