@@ -2,6 +2,7 @@
 ``--write`` writes it anew, if a second run gives the same; ``--twice`` compares two runs with each other, on any machine.
 
 Hashes hold for one kind of processor and one set of versions, which stand beside them: compilers choose vector units and fuse operations.
+They tell of poses and velocities: a wrong residual or contact table shows only if it changes those.
 Exit code 0: all are equal; 1: some differ; 3: this is another machine, where a difference would mean nothing.
 """
 
