@@ -5,10 +5,9 @@
 """
 
 from gravel import measures
-from gravel.batches import contact_batches, count_contacts
-from gravel.cell import Cell, Deformation
 from gravel.contacts import ContactTable
-from gravel.detection import find_contacts
+from gravel.detection.batches import contact_batches, count_contacts
+from gravel.detection.find import find_contacts
 from gravel.errors import SimulationError, SweepError
 from gravel.io.export import export
 from gravel.io.fclib import load_fclib
@@ -38,8 +37,10 @@ from gravel.joints.kinds import (
     Universal,
 )
 from gravel.joints.table import JointTable
-from gravel.materials import Material
-from gravel.motion import ConstantVelocity, Oscillation
+from gravel.model.cell import Cell, Deformation
+from gravel.model.materials import Material
+from gravel.model.motion import ConstantVelocity, Oscillation
+from gravel.model.servo import ServoWall
 from gravel.mpi.domain import Bisection, Grid, Hexagons
 from gravel.packing.blend import Mixture
 from gravel.packing.pack import Packing, pack
@@ -47,17 +48,16 @@ from gravel.packing.pour import Pourer, pour
 from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, MeshRegion, SphereRegion
 from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes
 from gravel.problem import ConeProblem, Solution
+from gravel.running.sleep import Sleep
+from gravel.running.sweep import sweep
 from gravel.scene import Scene
 from gravel.scenefile import SceneFileError, load_scene_file
-from gravel.servo import ServoWall
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
 from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
-from gravel.sleep import Sleep
 from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
-from gravel.sweep import sweep
 from gravel.view.viewer.show import View, view
 
 __version__ = "0.11.0"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gravel import tables, words
+from gravel.printing import formatting, tables
 
 if TYPE_CHECKING:
     import pandas
@@ -37,8 +37,8 @@ class ContactTable:
         return len(self.body_a)
 
     def __repr__(self) -> str:
-        pushes = words.span(np.linalg.norm(self.impulse, axis=1))
-        gaps = words.span(self.gap)
+        pushes = formatting.span(np.linalg.norm(self.impulse, axis=1))
+        gaps = formatting.span(self.gap)
         return f"ContactTable({len(self)} contacts" + (f", gaps {gaps} m, impulses {pushes} N s)" if len(self) else ")")
 
     def __getitem__(self, rows: Any) -> "ContactTable":

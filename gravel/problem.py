@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from gravel import checks, words
+from gravel import checks
 from gravel.engine import make_matrix_problem, make_problem
+from gravel.printing import formatting
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,8 +39,8 @@ class Solution:
     joint_impulses: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        residual = words.rough(self.residual)
-        return words.call(self, contacts=len(self.impulses), iterations=self.iterations, residual=residual, converged=self.converged)
+        residual = formatting.rough(self.residual)
+        return formatting.call(self, contacts=len(self.impulses), iterations=self.iterations, residual=residual, converged=self.converged)
 
 
 class ConeProblem:
@@ -95,7 +96,7 @@ class ConeProblem:
         self.joints = _joint_arrays(joints, bodies)
 
     def __repr__(self) -> str:
-        return words.call(self, contacts=len(self.normal), bodies=len(self.inverse_mass), joint_rows=len(self.joints["bias"]))
+        return formatting.call(self, contacts=len(self.normal), bodies=len(self.inverse_mass), joint_rows=len(self.joints["bias"]))
 
     @staticmethod
     def from_matrices(W: Any, q: ArrayLike, mu: ArrayLike) -> "MatrixConeProblem":
@@ -148,7 +149,7 @@ class MatrixConeProblem:
         self.W = (0.5 * (self.W + self.W.T)).tocsr()
 
     def __repr__(self) -> str:
-        return words.call(self, contacts=len(self.mu))
+        return formatting.call(self, contacts=len(self.mu))
 
     def objective(self, impulses: ArrayLike) -> float:
         """1/2 r W r + q r"""

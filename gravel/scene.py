@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks, materials, shapes, words
-from gravel.cell import Cell, Deformation
+from gravel import checks, shapes
+from gravel.detection.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.engine import GROUPS
 from gravel.joints.kinds import AnyJoint
 from gravel.joints.mechanism import Mechanism
-from gravel.motion import Later, Motion, SurfaceVelocity, continued, surface_of
-from gravel.processes import number_new
-from gravel.queries import RayHits, bodies_in_box, cast_rays, engine_of
+from gravel.model import materials
+from gravel.model.cell import Cell, Deformation
+from gravel.model.motion import Later, Motion, SurfaceVelocity, continued, surface_of
+from gravel.printing import formatting
 from gravel.rotations import multiply, rotate
+from gravel.running.processes import number_new
 from gravel.shapes.geometry import Geometries
 from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, STATUS, Bodies
 
@@ -68,10 +70,10 @@ class Scene:
 
     def __repr__(self) -> str:
         counts = {"bodies": len(self), "joints": len(self.mechanism), "materials": len(self.materials)}
-        return words.call(self, **counts, gravity=self.gravity, **({} if self.cell is None else {"cell": self.cell}))
+        return formatting.call(self, **counts, gravity=self.gravity, **({} if self.cell is None else {"cell": self.cell}))
 
     def _repr_html_(self) -> str | None:
-        from gravel.notebook import html_of
+        from gravel.printing.notebook import html_of
 
         return html_of(self, len(self))
 
@@ -236,7 +238,7 @@ class Scene:
     def set_pair(self, material_a: materials.Material, material_b: materials.Material, **values: float) -> None:
         """Give the contact values of one pair of materials (``friction``, ``restitution``, ``rolling_friction`` m,
         ``spinning_friction`` m, ``cohesion`` N) instead of the mixing rule's. Meant are the bodies that were, or will be, made with
-        these two objects; bodies of other materials with the same values are not. ``gravel.materials.DEFAULT`` is the material of
+        these two objects; bodies of other materials with the same values are not. ``gravel.model.materials.DEFAULT`` is the material of
         bodies that were given none."""
         self.materials.set_pair(material_a, material_b, values)
 
@@ -271,11 +273,11 @@ class Scene:
         return self.mechanism.add(joint, self.bodies, assemble)
 
     def cast_rays(self, origins: ArrayLike, directions: ArrayLike, reach: float = math.inf) -> RayHits:
-        """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
+        """What rays hit first, a ``RayHits``: see ``gravel.detection.queries.cast_rays``."""
         return cast_rays(engine_of(self.bodies, self.geometries), origins, directions, reach)
 
     def bodies_in_box(self, low: ArrayLike, high: ArrayLike) -> np.ndarray:
-        """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
+        """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.detection.queries.bodies_in_box``."""
         return bodies_in_box(engine_of(self.bodies, self.geometries), low, high)
 
     def _check_body(self, body):

@@ -19,34 +19,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import cautions, checks, tables, words
-from gravel.cell import Deformation
+from gravel import checks
 from gravel.contacts import ContactTable
+from gravel.detection.queries import RayHits, bodies_in_box, cast_rays
 from gravel.engine import CellTooSmall, Driven, Margin, Problem, Rules, checked_threads, make_engine, no_lap
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.joints.drives import Motor
 from gravel.joints.kinds import SLIDES, TURNS, AnyJoint
 from gravel.joints.table import JointTable, joint_table
-from gravel.materials import DEFAULT, Material
-from gravel.motion import Motion, SurfaceVelocity, pose_at, surface_at, surface_of
-from gravel.processes import Traffic, make_processes
-from gravel.queries import RayHits, bodies_in_box, cast_rays
+from gravel.model.cell import Deformation
+from gravel.model.materials import DEFAULT, Material
+from gravel.model.motion import Motion, SurfaceVelocity, pose_at, surface_at, surface_of
+from gravel.printing import formatting, tables
 from gravel.rotations import conjugate, multiply, to_rotation_vector
+from gravel.running import sanity_checks
+from gravel.running.communicator import Team
+from gravel.running.processes import Traffic, make_processes
+from gravel.running.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
+from gravel.running.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
 from gravel.scene import Scene, body_block
-from gravel.settings import CHANGEABLE, FOR_LIFE, refuse_unknown
 from gravel.shapes import Shape
 from gravel.shapes.described import names_of_kinds, shape_of_body
 from gravel.shapes.geometry import NONE, Geometries
-from gravel.sleep import NO_MOVERS, Sleep, Watch, awake_ids, carrying_ids, islands_at_rest, movers_of
 from gravel.solvers import Goal, Solver
 from gravel.state import IMMOVABLE, LINEAR, MATERIAL, REMOVED, SHAPE, SLEEPING, STATUS, LocalViews, Views, can_move
-from gravel.team import Team
 
 if TYPE_CHECKING:
     import pandas
 
-    from gravel.run import RunReport
+    from gravel.running.run import RunReport
     from gravel.view.viewer.show import View
 
 PAPER_SCHEME = {"friction": "cone", "warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
@@ -111,7 +113,8 @@ class StepReport:
         shown = ("step", "time", "bodies", "contacts", "iterations", "residual", "converged", "max_penetration", "kinetic_energy")
         seldom = ("impacts", "joint_violation", "broken")  # told where there are any
         values = {name: getattr(self, name) for name in (*shown, *(name for name in seldom if getattr(self, name)))}
-        return words.call(self, **{name: words.rough(value) if isinstance(value, float) else value for name, value in values.items()})
+        rounded = {name: formatting.rough(value) if isinstance(value, float) else value for name, value in values.items()}
+        return formatting.call(self, **rounded)
 
     def _repr_html_(self) -> str:
         values = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in ("traffic", "seconds")}
@@ -204,7 +207,7 @@ class Simulation:
         threads = self.processes.threads() if threads is None else threads
         self.device, self.precision, self.broad_phase, self.threads = device, precision, broad_phase, checked_threads(threads)
         self.engine = make_engine(device, precision, broad_phase, self.threads)
-        cautions.check_device(self, self.solver)
+        sanity_checks.check_device(self, self.solver)
         self.world = self._world(bounds, scene)
         self.geometries = Geometries(scene.geometries)
         self.gravity = scene.gravity
@@ -235,10 +238,10 @@ class Simulation:
         self._widest = 0.0  # m, likewise of open joints
         self._warned_of_speed = self._warned_of_lift = False
         self._pages: list[Any] = []  # pages that follow it, see ``view``
-        cautions.check_cohesion(self, self.materials.contact_values())
-        cautions.warn_of_arms(self)
+        sanity_checks.check_cohesion(self, self.materials.contact_values())
+        sanity_checks.warn_of_arms(self)
         self.mechanism = scene.mechanism.copy()
-        cautions.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism))
+        sanity_checks.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism))
         self._settle_joints()
         self._movers = NO_MOVERS  # bodies with a motion that have moved in this step
         self._roused = False  # whether something has changed that wakes all: they do before the next step
@@ -250,21 +253,22 @@ class Simulation:
         here = {"process": f"{self.processes.rank} of {self.processes.size}"} if self.processes.size > 1 else {}
         counts = {"steps": self.steps, "bodies": self.views.own, "joints": len(self.mechanism)}
         solver = type(self.solver).__name__
-        return words.call(self, time=words.rough(self.time), **counts, dt=words.rough(self.dt), solver=solver, device=self.device, **here)
+        time, dt = formatting.rough(self.time), formatting.rough(self.dt)
+        return formatting.call(self, time=time, **counts, dt=dt, solver=solver, device=self.device, **here)
 
     def _repr_html_(self) -> str | None:
-        from gravel.notebook import html_of
+        from gravel.printing.notebook import html_of
 
         return html_of(self, self.views.own)
 
     def __setattr__(self, name, value):
-        """Settings (``gravel.settings``) are checked as in the constructor and hold from the next step on; ``time`` goes on when ``dt``
-        changes. Attributes that there are not are refused: a misspelt one would do nothing."""
+        """Settings (``gravel.running.settings``) are checked as in the constructor and hold from the next step on; ``time`` goes on when
+        ``dt`` changes. Attributes that there are not are refused: a misspelt one would do nothing."""
         if name in CHANGEABLE:
             value = CHANGEABLE[name](value)
             if name == "solver" and getattr(self, "_made", False):
-                cautions.check_device(self, value)
-                cautions.check_solver(value, self.materials.contact_values(), len(self.mechanism))
+                sanity_checks.check_device(self, value)
+                sanity_checks.check_solver(value, self.materials.contact_values(), len(self.mechanism))
             if name == "dt" and self.steps:
                 super().__setattr__("start_time", self.time - self.steps * value)
             super().__setattr__("_rules", None)
@@ -333,15 +337,15 @@ class Simulation:
                 lap.seconds,
             )
         if self.steps == 1:
-            cautions.warn_of_overlaps(self, found.penetration)
+            sanity_checks.warn_of_overlaps(self, found.penetration)
         if found.penetration > self._deepest:
-            cautions.warn_of_depth(self, self.report)
+            sanity_checks.warn_of_depth(self, self.report)
         if violation > self._widest:
-            cautions.warn_of_open_joints(self, self.report)
+            sanity_checks.warn_of_open_joints(self, self.report)
         if not self._warned_of_speed:
-            cautions.warn_of_speed(self)
+            sanity_checks.warn_of_speed(self)
         if self.friction == "cone" and not self._warned_of_lift:
-            cautions.warn_of_lift(self, self.report)
+            sanity_checks.warn_of_lift(self, self.report)
         return self.report
 
     def _prepare(self, warm, lap):
@@ -456,8 +460,8 @@ class Simulation:
             recovery_speed=self.recovery_speed,
             threshold=threshold,
         )
-        cautions.check_cohesion(self, rules.contact_values)
-        cautions.check_solver(self.solver, rules.contact_values, len(self.mechanism))
+        sanity_checks.check_cohesion(self, rules.contact_values)
+        sanity_checks.check_solver(self.solver, rules.contact_values, len(self.mechanism))
         self.engine.set_rules(rules)
         self._rules = rules
 
@@ -599,7 +603,7 @@ class Simulation:
         return self._watch.to_arrays()
 
     def restore_watch(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what ``watch_arrays`` gave; see ``gravel.sleep.Watch``."""
+        """Take over what ``watch_arrays`` gave; see ``gravel.running.sleep.Watch``."""
         self._watch.from_arrays(arrays)
 
     # --- joints in the step
@@ -837,11 +841,11 @@ class Simulation:
         return joint_table(self.mechanism.coordinates, self.engine.joint_state())
 
     def cast_rays(self, origins: ArrayLike, directions: ArrayLike, reach: float = math.inf) -> RayHits:
-        """What rays hit first, a ``RayHits``: see ``gravel.queries.cast_rays``."""
+        """What rays hit first, a ``RayHits``: see ``gravel.detection.queries.cast_rays``."""
         return cast_rays(self._engine_now(), origins, directions, reach)
 
     def bodies_in_box(self, low: ArrayLike, high: ArrayLike) -> np.ndarray:
-        """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.queries.bodies_in_box``."""
+        """Ids of the bodies whose bounding boxes overlap a box, see ``gravel.detection.queries.bodies_in_box``."""
         return bodies_in_box(self._engine_now(), low, high)
 
     def _engine_now(self):
@@ -871,7 +875,7 @@ class Simulation:
     def gather(self, *names: str) -> Any:
         """Bring arrays of all bodies, by id as on one process, to the first process: ``x, v = sim.gather("positions", "velocities")``; also
         "contacts" and "joints". The others get None. All processes must call it."""
-        from gravel.whole import gather
+        from gravel.running.gather import gather
 
         return gather(self, names)
 
@@ -990,8 +994,8 @@ class Simulation:
             try:
                 change()
                 self._mark_materials()
-                cautions.check_cohesion(self, self.materials.contact_values())
-                cautions.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism))
+                sanity_checks.check_cohesion(self, self.materials.contact_values())
+                sanity_checks.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism))
             except (TypeError, ValueError):
                 self.materials, self._material_of = before
                 self._mark_materials()
@@ -1021,7 +1025,7 @@ class Simulation:
         """Join two bodies as they lie now; returns the joint's id."""
         if self.processes.size > 1:
             raise SimulationError("joints must be part of the scene where several processes share it: scene.add_joint")
-        cautions.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism) + 1)
+        sanity_checks.check_solver(self.solver, self.materials.contact_values(), len(self.mechanism) + 1)
         with _Alone(self):
             self.views.take_back()
             self.engine.wake(None)
@@ -1120,8 +1124,8 @@ class Simulation:
         contacts: bool = False,
         surfaces: bool | str = "auto",
     ) -> "RunReport":
-        """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.run``."""
-        from gravel.run import run
+        """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.running.run``."""
+        from gravel.running.run import run
 
         return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every, contacts, surfaces)
 

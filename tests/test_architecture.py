@@ -17,12 +17,14 @@ from gravel.kernel_cache import SOURCES
 from gravel.problem import ConeProblem
 
 ROOT = pathlib.Path(__file__).parents[1]
-PLAIN = {"checks", "rotations", "state", "materials", "motion", "shapes", "joints", "cell"}  # descriptions
+PLAIN = {"checks", "rotations", "state", "model", "shapes", "joints"}  # descriptions
 ENGINE_ROOM = {"checks", "interrupts", "kernel_cache", "rotations", "state", "shapes", "joints", "contacts", "engine", "formulas"}
 USER = PLAIN | {
-    *("errors", "contacts", "engine", "queries", "scene", "solvers", "problem", "detection", "batches"),
-    *("simulation", "run", "io", "sweep", "packing", "servo", "sleep", "processes", "mpi", "whole", "view"),
+    *("errors", "contacts", "engine", "scene", "solvers", "problem", "detection", "simulation", "io", "packing", "mpi", "view"),
+    *("running.run", "running.sweep", "running.sleep", "running.processes", "running.gather"),
 }
+# Who may import whom. A room is a file or folder of gravel/, or a file or folder in one, after a dot: the longest name counts. Whoever may
+# import a room may import all that is in it.
 ALLOWED = {
     "checks": set(),
     "rotations": set(),
@@ -30,86 +32,100 @@ ALLOWED = {
     "contacts": set(),
     "interrupts": set(),
     "errors": set(),
-    "team": set(),
     "kernel_cache": set(),
+    "printing": {"printing"},  # how things print: every room may ask it
+    "printing.notebook": {"view"},  # draws what a notebook shows; whoever can be shown asks it then
     "formulas": {"formulas", "shapes"},
-    "materials": {"checks"},
-    "motion": {"checks", "rotations"},
-    "cell": {"checks", "engine"},
+    "model": {"checks", "rotations"},
+    "model.cell": {"checks", "engine"},
+    "model.servo": PLAIN,
     "shapes": {"checks", "rotations", "shapes"},
-    "joints": {"checks", "errors", "motion", "rotations", "state", "joints"},
+    "joints": {"checks", "errors", "model.motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu", "gpu"},  # the one place that knows the engines; it imports them when they are asked for
     "cpu": ENGINE_ROOM | {"cpu"},
     "gpu": ENGINE_ROOM | {"cpu", "errors", "gpu"},  # some stages run on the host
-    "whole": {"checks", "contacts", "state"},
-    "processes": {"engine", "mpi"},  # the one place that knows whether there are several
-    "mpi": PLAIN | {"engine", "errors", "processes", "mpi"},
-    "queries": {"checks", "engine", "rotations", "shapes", "state"},
-    "scene": PLAIN | {"engine", "processes", "queries", "scenefile"},  # from_file and to_file hand over to it
+    "mpi": PLAIN | {"engine", "errors", "running.processes", "mpi"},
+    "scene": PLAIN | {"engine", "running.processes", "detection.queries", "scenefile"},  # from_file and to_file hand over to it
     "solvers": {"checks", "engine"},
-    "sleep": {"checks", "engine", "state"},
-    "cautions": PLAIN | {"errors"},
-    "settings": {"checks", "engine", "sleep", "solvers"},
     "problem": {"checks", "engine"},
-    "servo": PLAIN,
     "detection": PLAIN | {"contacts", "engine", "scene"},
-    "batches": PLAIN | {"contacts", "engine", "scene"},
+    "detection.queries": {"checks", "engine", "rotations", "shapes", "state"},
+    "running": {"checks"},
+    "running.communicator": set(),
+    "running.gather": {"checks", "contacts", "state"},
+    "running.processes": {"engine", "mpi"},  # the one place that knows whether there are several
+    "running.run": {"checks", "errors", "interrupts", "running.communicator", "io"},
+    "running.sanity_checks": PLAIN | {"errors"},
+    "running.settings": {"checks", "engine", "running.sleep", "solvers"},
+    "running.sleep": {"checks", "engine", "state"},
+    "running.sweep": {"checks", "engine", "errors"},
     "simulation": PLAIN
-    | {"cautions", "errors", "interrupts", "contacts", "engine", "processes", "queries", "scene", "settings", "sleep", "solvers"}
-    | {"run", "io", "team", "whole", "view"},
-    "sweep": {"checks", "engine", "errors"},
-    "run": {"checks", "errors", "interrupts", "team", "io"},
-    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "sleep", "solvers", "simulation", "team", "io", "__version__"},
+    | {"errors", "interrupts", "contacts", "engine", "detection.queries", "scene", "solvers", "running", "io", "view"},
+    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
+    | {"running.sleep", "running.communicator"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
-    "view": {"checks", "cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}
-    | {"run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
+    "view": {"checks", "model.cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}
+    | {"running.run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
     "scenes": USER | {"measures", "scenes"},
     "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "cli", "view"},
     "packing": PLAIN | {"kernel_cache", "engine", "scene", "solvers", "detection", "simulation", "packing"},
-    "robot_trial": USER,
     "scenefile": USER | {"measures", "scenefile", "scenes"},
     "validation": USER | {"measures", "scenes", "view", "validation", "__version__"},
-    "cli": USER | {"measures", "scenes", "bench", "view", "robot_trial", "scenefile", "validation", "cli", "__version__"},
+    "cli": USER | {"measures", "scenes", "bench", "view", "scenefile", "validation", "cli", "__version__"},
     "__main__": {"cli"},
     "__init__": USER | {"measures", "scenefile"},
 }
-PRINTING = {"words": set(), "tables": set()}  # how things print: they import no room, and every room may ask them
-ALLOWED["notebook"] = {"view"}  # draws what a notebook shows; whoever can be shown asks it then
-for room in ("scene", "simulation", "io"):
-    ALLOWED[room] = ALLOWED[room] | {"notebook"}
-ALLOWED = {room: rooms | set(PRINTING) for room, rooms in ALLOWED.items()} | PRINTING
+for name in ("scene", "simulation", "io"):
+    ALLOWED[name] = ALLOWED[name] | {"printing.notebook"}
 PUBLIC = {"cpu/ahead.py"}  # compiles what a small simulation needs, so it makes one
 
 
 def imports_of(path):
-    """Rooms of gravel that a file imports, anywhere but for the eyes of type checkers only."""
+    """Modules of gravel that a file imports, after "gravel.", anywhere but for the eyes of type checkers only."""
     tree = ast.parse(path.read_text())
     for node in list(ast.walk(tree)):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "gravel":
-            parts = node.module.split(".")
-            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+            module = node.module.partition(".")[2]
+            for alias in node.names:
+                inner = ".".join([*filter(None, [module]), alias.name])
+                yield inner if not module or is_module(inner) else module
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("gravel."))
+            yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("gravel."))
+
+
+def is_module(name):
+    place = ROOT / "gravel" / name.replace(".", "/")
+    return place.is_dir() or place.with_suffix(".py").exists()
+
+
+def within(name, rooms):
+    """The longest of the rooms that a module belongs to, or None."""
+    parts = name.split(".")
+    return next((room for n in range(len(parts), 0, -1) if (room := ".".join(parts[:n])) in rooms), None)
 
 
 def files_by_room():
+    """(the top room of each file, its name as a module without "gravel.", its path)"""
     for path in sorted((ROOT / "gravel").rglob("*.py")):
         name = path.relative_to(ROOT / "gravel")
         if name.as_posix() not in PUBLIC:
-            yield name.parts[0].removesuffix(".py"), path
+            module = ".".join(name.with_suffix("").parts)
+            yield name.parts[0].removesuffix(".py"), module.removesuffix(".__init__"), path
 
 
 def test_every_room_is_known():
-    assert {room for room, _ in files_by_room()} <= set(ALLOWED)
+    assert {module for _, module, _ in files_by_room() if within(module, ALLOWED) is None} == set()
 
 
 def test_arrows_point_one_way():
     wrong = []
-    for room, path in files_by_room():
-        wrong += [f"{path.relative_to(ROOT)} imports gravel.{name}" for name in imports_of(path) if name not in ALLOWED[room]]
+    for _, module, path in files_by_room():
+        room = within(module, ALLOWED)
+        allowed = ALLOWED[room] | {"printing.formatting", "printing.tables"}
+        wrong += [f"{path.relative_to(ROOT)} imports gravel.{name}" for name in imports_of(path) if within(name, allowed) is None]
     assert wrong == []
 
 
@@ -117,15 +133,15 @@ def test_kernels_are_made_of_sources_that_the_cache_knows():
     """A constant or function from elsewhere could change without the kernels that were compiled from it being compiled anew."""
     harmless = {"interrupts", "kernel_cache", "checks", "errors"}  # nothing in them is compiled
     known, wrong = {name.removesuffix(".py") for name in SOURCES}, []
-    for room, path in files_by_room():
+    for room, _, path in files_by_room():
         if "njit" in path.read_text() and room not in ("kernel_cache", "bench"):
-            wrong += [f"{path.relative_to(ROOT)} imports gravel.{name}" for name in imports_of(path) if name not in known | harmless]
+            wrong += [f"{path.relative_to(ROOT)} imports gravel.{name}" for name in imports_of(path) if not within(name, known | harmless)]
             wrong += [f"{path.relative_to(ROOT)} has kernels"] if room not in known else []
     assert wrong == []
 
 
 def test_nothing_but_the_engine_module_and_the_benches_knows_an_engine():
-    knowing = {room for room, path in files_by_room() if {"cpu", "gpu"} & set(imports_of(path))}
+    knowing = {room for room, _, path in files_by_room() if any(within(name, {"cpu", "gpu"}) for name in imports_of(path))}
     assert knowing <= {"engine", "bench", "cpu", "gpu"}
 
 

@@ -12,8 +12,8 @@ import pytest
 import gravel as gv
 from gravel.contacts import ContactTable
 from gravel.joints.table import JointTable
-from gravel.materials import DEFAULT, PAIR_FIELDS, Materials, pair_table
-from gravel.run import RunReport
+from gravel.model.materials import DEFAULT, PAIR_FIELDS, Materials, pair_table
+from gravel.running.run import RunReport
 from gravel.simulation import StepReport
 
 G = 9.81

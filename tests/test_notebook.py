@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import gravel as gv
-from gravel import notebook
+from gravel.printing import notebook
 
 RED = gv.Material(density=1000)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.detection import detect_scene
+from gravel.detection.find import detect_scene
 
 UNIT = ((0.0, 1.0), (0.0, 1.0), (0.0, 1.0))
 KINDS = [

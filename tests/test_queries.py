@@ -11,7 +11,7 @@ from trimesh.ray.ray_triangle import ray_triangle_id
 from trimesh.transformations import quaternion_matrix
 
 import gravel as gv
-from gravel.queries import bodies_in_box, cast_rays, engine_of
+from gravel.detection.queries import bodies_in_box, cast_rays, engine_of
 from gravel.state import Bodies
 
 TURN = np.array([0.8, 0.3, -0.4, 0.2]) / np.linalg.norm([0.8, 0.3, -0.4, 0.2])

@@ -269,7 +269,7 @@ def test_solids_too_fast_for_a_mesh_are_told_of():
 
 def test_the_table_of_many_materials_follows_the_rule_of_two():
     """Geometric means of friction, and what was set for a pair."""
-    from gravel.materials import pair_table
+    from gravel.model.materials import pair_table
 
     materials = [gv.Material(friction=0.001 * k) for k in range(300)]
     table = pair_table(materials, {(4, 250): {"friction": 0.9}})

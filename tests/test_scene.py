@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.materials import PAIR_FIELDS, pair_table
+from gravel.model.materials import PAIR_FIELDS, pair_table
 
 
 def columns(table):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.servo import contact_force, friction_angle
+from gravel.model.servo import contact_force, friction_angle
 
 
 def pressed(**control):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel import sleep
 from gravel.contacts import ContactTable
+from gravel.running import sleep
 
 DT, RADIUS = 1e-3, 0.01
 ROUGH = gv.Material(friction=0.6, rolling_friction=1e-3, spinning_friction=1e-3)

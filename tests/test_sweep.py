@@ -154,7 +154,7 @@ def test_a_sweep_gives_the_numbers_of_a_loop(loop, start):
 
 
 def test_processes_and_threads_share_the_cores(monkeypatch):
-    module = importlib.import_module("gravel.sweep")
+    module = importlib.import_module("gravel.running.sweep")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     monkeypatch.setattr(module, "available_cores", lambda: 2)

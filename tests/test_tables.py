@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import gravel as gv
-from gravel import tables
+from gravel.printing import tables
 
 
 @pytest.fixture(scope="module")

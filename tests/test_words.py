@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel import words
+from gravel.printing import formatting
 
 TETRAHEDRON = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
 FACES = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
@@ -29,11 +29,11 @@ def with_hinge():
 
 @pytest.mark.parametrize("value", [1.0, 0.1, -9.81, 1 / 3, 1e-7, 123456789.125, math.inf, -math.inf, np.nextafter(1.0, 2.0)])
 def test_numbers_are_read_back_exactly(value):
-    assert float(words.number(value)) == value
+    assert float(formatting.number(value)) == value
 
 
 def test_numbers_are_short():
-    assert [words.number(x) for x in (1.0, 0.5, 1e-9, math.nan)] == ["1", "0.5", "1e-09", "nan"]
+    assert [formatting.number(x) for x in (1.0, 0.5, 1e-9, math.nan)] == ["1", "0.5", "1e-09", "nan"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The directive ``public-names``: autodoc of every public name of gravel that comes from some modules, so that a new name is never missing.
 
-    ```{public-names} gravel.shapes gravel.materials
+    ```{public-names} gravel.shapes gravel.model.materials
     ```
 
 ``rest`` in place of modules: the names that no other directive of the folder ``api`` takes. Docstrings are prose with double backticks and

@@ -11,7 +11,7 @@ import time
 import numpy as np
 from numba import njit, prange
 
-from gravel.detection import detect_scene, run_detection
+from gravel.detection.find import detect_scene, run_detection
 from gravel.scene import Scene
 from gravel.shapes import Sphere
 

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from gravel.detection import detect, run_detection
+from gravel.detection.find import detect, run_detection
 from gravel.shapes import Sphere
 
 PAPER_COUNTS = {1024: 335, 8192: 2969, 32768: 11670, 131072: 49000, 262144: 105920, 524288: 190747, 1048576: 487246, 2097152: 1064984}

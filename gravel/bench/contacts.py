@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from gravel.batches import count_contacts
+from gravel.detection.batches import count_contacts
 from gravel.shapes import Sphere
 
 NEIGHBOURS = 32

@@ -18,7 +18,7 @@ import numpy as np
 
 from gravel.bench.settled import settled_pile
 from gravel.engine import finest_precision
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import box_walls
 from gravel.shapes import Box, Plane, Sphere

@@ -11,7 +11,7 @@ import numpy as np
 
 from gravel.bench.collide import PAPER_COUNTS, best, expected, random
 from gravel.bench.pairs import measure_pairs
-from gravel.detection import detect, run_detection
+from gravel.detection.find import detect, run_detection
 from gravel.engine import ELLIPSOID_METHODS
 from gravel.scenes.setup import random_turns
 from gravel.shapes import Ellipsoid

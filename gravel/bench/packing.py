@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from gravel.cell import Deformation
-from gravel.materials import Material
 from gravel.measures import coordination, packing_fraction, stress
+from gravel.model.cell import Deformation
+from gravel.model.materials import Material
 from gravel.packing.pack import pack
 from gravel.packing.regions import BoxRegion
 from gravel.scene import Scene

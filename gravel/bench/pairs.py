@@ -8,7 +8,7 @@ MuJoCo 4, coal 9 us (design page).
 import numpy as np
 
 from gravel.bench.collide import best
-from gravel.detection import detect_scene
+from gravel.detection.find import detect_scene
 from gravel.scene import Scene
 from gravel.scenes.setup import random_turns
 from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere

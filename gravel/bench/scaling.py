@@ -27,7 +27,7 @@ from gravel import checks
 from gravel.bench.cost_model import Load, Network, amid, fitted, resized, seconds_of, talk_of
 from gravel.bench.settled import Tile, settled_tile, tiled_scene
 from gravel.engine import available_cores, largest_thread_count
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.mpi.domain import Bisection, Domain, Grid
 from gravel.mpi.launch import job_of
 from gravel.scene import Scene

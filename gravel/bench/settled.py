@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes import build
 from gravel.scenes.setup import box_walls

@@ -15,8 +15,8 @@ import numpy as np
 
 from gravel.bench.collide import best, packed
 from gravel.bench.settled import settled_pile
-from gravel.detection import detect, find_contacts, run_detection
-from gravel.materials import Material
+from gravel.detection.find import detect, find_contacts, run_detection
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import box_walls
 from gravel.shapes import Plane, Sphere

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 from gravel.bench.settled import settled_pile
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import box_walls, lattice
 from gravel.shapes import Box, Plane, Sphere

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from gravel import scenes
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.shapes import Box, Ellipsoid, Sphere
 from gravel.simulation import Simulation

@@ -5,7 +5,7 @@ import warnings
 import click
 
 import gravel
-from gravel.processes import wait_for_the_first
+from gravel.running.processes import wait_for_the_first
 
 OTHERWISE = {"until": "time", "save": "output"}  # arguments of Python that have other names as options
 

@@ -13,7 +13,7 @@ from gravel.cli.group import main
 from gravel.cli.measuring import processor
 from gravel.io.vtkhdf import check_writable
 from gravel.mpi.launch import domain_from, run_again, without_option
-from gravel.processes import launched
+from gravel.running.processes import launched
 from gravel.scenefile import is_scene_file, load_scene_file
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
@@ -275,7 +275,7 @@ def robot(file, base, hold, damping, duration, dt, output, picture, outside_file
     """Read a robot from a URDF FILE, or from MJCF (.xml), put it on a floor and let it go.
 
     Prints its links and joints, and what was simplified or left out."""
-    from gravel.robot_trial import describe, on_a_floor
+    from gravel.cli.robot_trial import describe, on_a_floor
 
     damping = 0.05 * hold if hold and damping is None else damping or 0.0
     scene, made = on_a_floor(file, base, hold, damping, outside_files)

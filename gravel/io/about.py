@@ -16,7 +16,7 @@ import numpy as np
 
 from gravel.io.present import joint_anchors, joint_kind
 from gravel.io.sound import all_rows, need, rows_of, stored
-from gravel.materials import PROPERTIES
+from gravel.model.materials import PROPERTIES
 
 ABOUT, MATERIALS, NAMES, STAGES = "about", "materials", "material_names", "stage_seconds"
 ANCHORS = {"body_a": ((), "i8"), "body_b": ((), "i8"), "point_a": ((3,), "f8"), "point_b": ((3,), "f8"), "axis": ((3,), "f8")}

@@ -20,7 +20,6 @@ import h5py
 import numpy as np
 
 from gravel import checks
-from gravel.cell import Cell
 from gravel.contacts import ContactTable
 from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
@@ -28,14 +27,15 @@ from gravel.io import sound
 from gravel.io.checkpoint_parts import LONGEST, Saved, is_index, join, listed, remove_parts, save_parts, without_bodies
 from gravel.io.sealed import check_seal, contents, damage_of, write_contents, write_sealed
 from gravel.io.vtkhdf import check_ending, check_writable
-from gravel.materials import Material, Materials
-from gravel.motion import ConstantVelocity, Oscillation, surface_of
+from gravel.model.cell import Cell
+from gravel.model.materials import Material, Materials
+from gravel.model.motion import ConstantVelocity, Oscillation, surface_of
+from gravel.running.communicator import together
+from gravel.running.sleep import Sleep
 from gravel.scene import Scene
 from gravel.shapes.geometry import Geometries, Geometry
-from gravel.sleep import Sleep
 from gravel.solvers import SOLVERS
 from gravel.state import FIELDS, Bodies
-from gravel.team import together
 
 ENDINGS = (".h5", ".hdf5", ".hdf")
 SETTINGS = (

@@ -21,8 +21,8 @@ from gravel.contacts import ContactTable, join_tables
 from gravel.io import sound
 from gravel.io.sealed import check_seal, contents, write_sealed
 from gravel.joints.rows import CARRIED
+from gravel.running.communicator import together
 from gravel.state import FIELDS, STATUS, can_move, empty_field
-from gravel.team import together
 
 OWN = ("bodies/", "memory/", "contacts/", "sleep/")  # arrays that are different on each process
 CLOCK = "sleep/clock"  # but for this one

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gravel import checks
-from gravel.tables import need
+from gravel.printing.tables import need
 
 if TYPE_CHECKING:
     import xarray

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gravel.cell import Cell, Deformation
 from gravel.io.blocks import ROOT, Form
+from gravel.model.cell import Cell, Deformation
 
 BODIES = f"{ROOT}/bodies"
 POINT_DATA = {

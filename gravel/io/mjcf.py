@@ -40,7 +40,7 @@ from gravel.io.robots import (
 )
 from gravel.joints.drives import ForceMotor, Limits, Motor, PositionMotor, SpringLaw
 from gravel.joints.kinds import Bushing, Cylindrical, Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical, Universal
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import GROUPS, Scene
 from gravel.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.meshes import HeightField

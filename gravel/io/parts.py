@@ -22,7 +22,7 @@ from gravel.io.index import Stretch, earlier_about, earlier_stretches, parts_nam
 from gravel.io.layout import ENDINGS, SPARE_BYTES
 from gravel.io.outputs import check_ending, check_writable
 from gravel.io.vtkhdf import ResultWriter
-from gravel.team import together
+from gravel.running.communicator import together
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gravel import checks, tables, words
-from gravel.cell import Cell
+from gravel import checks
 from gravel.contacts import ContactTable
 from gravel.io.about import about_in, materials_in
 from gravel.io.contact_results import GROUP, contacts_in
@@ -25,6 +24,8 @@ from gravel.io.frames import open_result as open_file
 from gravel.io.layout import BODIES, JOINT_FIELDS, REPORT_FIELDS
 from gravel.io.sound import all_rows, need
 from gravel.joints.table import JointTable
+from gravel.model.cell import Cell
+from gravel.printing import formatting, tables
 from gravel.shapes.described import names_of_kinds
 
 if TYPE_CHECKING:
@@ -92,11 +93,11 @@ class Frame:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        speeds = words.span(np.linalg.norm(self.velocities[self.movable], axis=1))
+        speeds = formatting.span(np.linalg.norm(self.velocities[self.movable], axis=1))
         return f"Frame({self.index}, t = {self.time:g} s, {len(self)} bodies" + (f", speeds {speeds} m/s)" if speeds else ")")
 
     def _repr_html_(self) -> str | None:
-        from gravel.notebook import html_of
+        from gravel.printing.notebook import html_of
 
         return html_of(self, len(self))
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from gravel import checks, words
+from gravel import checks
+from gravel.printing import formatting
 from gravel.rotations import multiply, rotate
 from gravel.scene import GROUPS, Scene, unit_quaternions
 from gravel.shapes import Simple, Sphere
@@ -53,7 +54,7 @@ class Robot:
     frames: dict[str, Any] = field(repr=False)
 
     def __repr__(self) -> str:
-        return words.call(self, name=self.name, links=len(self.links), joints=len(self.joints), messages=len(self.messages))
+        return formatting.call(self, name=self.name, links=len(self.links), joints=len(self.joints), messages=len(self.messages))
 
     def link_pose(self, world: "Scene | Simulation", link: str) -> tuple[np.ndarray, np.ndarray]:
         """(position (3,) m, quaternion (4,)) of a link's own frame, in a Simulation or in the Scene that it was added to."""

@@ -13,9 +13,9 @@ import numpy as np
 from gravel.contacts import ContactTable
 from gravel.joints.kinds import LAST_GAUGE
 from gravel.joints.rows import ANCHOR_FIELDS, ROW_FIELDS, SPRING_FUNCTION
+from gravel.running.sleep import LOOKS
 from gravel.shapes import COMPOUND, HULL, MESH, PLANE
 from gravel.shapes.geometry import LEAF, NONE
-from gravel.sleep import LOOKS
 from gravel.state import FIELDS, GROUP, IMMOVABLE, MATERIAL, MOVABLE, SHAPE, SLEEPING, STATUS
 
 # what h5py, and code that takes a file's word for it, may raise where the file is damaged

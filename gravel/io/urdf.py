@@ -42,7 +42,7 @@ from gravel.io.robots import (
 from gravel.io.urdf_file import HINGES, SLIDES, make_plain, numbers_of, read_urdf, taken_collisions
 from gravel.joints.drives import ForceMotor, Motor, SpringLaw
 from gravel.joints.kinds import Fixed, Gear, Planar, Prismatic, RackPinion, Revolute, SlideGear, Spherical
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.shapes import PLANE, Box, Capsule, Cylinder, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound

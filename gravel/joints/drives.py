@@ -16,7 +16,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.joints.rows import FORCE, POSITION, SPEED, SPRING, SPRING_FUNCTION
-from gravel.motion import Later
+from gravel.model.motion import Later
 
 Drive = float | Callable[[float], float]  # a number, or a function of the time in s
 

@@ -27,9 +27,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gravel import checks, words
+from gravel import checks
 from gravel.joints.drives import MOTORS, Limits, Motor, SpringLaw, as_limits
 from gravel.joints.rows import FRICTION, HOLD, LIMIT, SPRING, Row
+from gravel.printing import formatting
 from gravel.rotations import between, rotate
 
 OFFSET_X, OFFSET_Y, OFFSET_Z = 0, 1, 2
@@ -118,7 +119,7 @@ class Joint:
             self._check_drive(kind, prefix)
 
     def __repr__(self) -> str:
-        return words.of_fields(self)
+        return formatting.of_fields(self)
 
     def _check_drive(self, kind, prefix):
         names = {f.name for f in fields(self)}

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gravel import tables, words
 from gravel.joints.kinds import TURNS
 from gravel.joints.rows import JointState
+from gravel.printing import formatting, tables
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +57,7 @@ class JointTable:
 
     def __repr__(self) -> str:
         frames = f" in {len(self)} frames" if np.ndim(self.slide) == 2 else ""
-        loads = words.span(np.linalg.norm(self.force, axis=-1))
+        loads = formatting.span(np.linalg.norm(self.force, axis=-1))
         broken = int(np.count_nonzero(self.broken))
         parts = [f"{np.shape(self.slide)[-1] if np.ndim(self.slide) else 1} joints{frames}"]
         parts += [f"forces {loads} N"] if loads else []

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks, words
+from gravel import checks
 from gravel.measures.regions import Where, region_of
 from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
+from gravel.printing import formatting
 from gravel.rotations import conjugate, rotate
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class MotorWork:
         return self.work
 
     def __repr__(self) -> str:
-        return words.call(self, joints=len(self.joints), time=words.rough(self.times[-1]), work=words.rough(self.work))
+        return formatting.call(self, joints=len(self.joints), time=formatting.rough(self.times[-1]), work=formatting.rough(self.work))
 
     @property
     def work(self) -> float:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks, words
+from gravel import checks
 from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
+from gravel.printing import formatting
 
 OPENINGS = {"circle": 1.0, "square": 4 / math.pi}  # and their areas over that of the circle within
 
@@ -51,7 +52,7 @@ class MassFlow:
         return self.mass
 
     def __repr__(self) -> str:
-        return words.call(self, point=self.point, normal=self.normal, count=self.count, mass=words.rough(self.mass))
+        return formatting.call(self, point=self.point, normal=self.normal, count=self.count, mass=formatting.rough(self.mass))
 
     @property
     def rate(self) -> float:
@@ -118,7 +119,7 @@ class MeanSquareDisplacement:
         return value
 
     def __repr__(self) -> str:
-        return words.call(self, bodies=len(self.ids), time=words.rough(self.times[-1]), value=words.rough(self.values[-1]))
+        return formatting.call(self, bodies=len(self.ids), time=formatting.rough(self.times[-1]), value=formatting.rough(self.values[-1]))
 
 
 def mean_square_displacement(frames: Iterable[Source], bodies: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:

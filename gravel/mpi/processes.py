@@ -1,4 +1,4 @@
-"""The processes of an MPI job that share a simulation: ``gravel.processes.Processes`` on mpi4py."""
+"""The processes of an MPI job that share a simulation: ``gravel.running.processes.Processes`` on mpi4py."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from gravel.mpi.domain import DOMAINS, Bisection, half_spaces, neighbours, owner
 from gravel.mpi.halo import JOINT_RANK, Halo, shifts_of
 from gravel.mpi.post import Post
 from gravel.mpi.share import SharedBodies
-from gravel.processes import OneProcess, Traffic, threads_for
+from gravel.running.processes import OneProcess, Traffic, threads_for
 from gravel.state import EVERYWHERE, FIELD, REMOVED, STATUS, can_move
 
 SAMPLE = 400_000  # bodies whose places decide where to cut, of all processes

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gravel import checks
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.packing.sizes import Sizes
 from gravel.rotations import conjugate, multiply, rotate
 from gravel.shapes import MESH, PLANE, Shape, Simple, Sphere

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.detection import detect_scene
-from gravel.materials import Material
+from gravel.detection.find import detect_scene
+from gravel.model.materials import Material
 from gravel.packing.blend import as_given, random_turns, scaled
 from gravel.packing.relax import place_balls
 from gravel.scene import Scene

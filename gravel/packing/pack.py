@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.packing.blend import What, factors_for_volume, materials_for, number_shares, numbers_of, parts_of
 from gravel.packing.grow import Kind, inner_radius, place_bodies
 from gravel.packing.regions import BoxRegion, Region

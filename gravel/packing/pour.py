@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
-from gravel.detection import run_detection
+from gravel.detection.find import run_detection
 from gravel.engine import GROUPS, Margin, Rules, make_engine
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.packing.blend import Part, What, as_given, materials_for, number_shares, parts_of, random_turns, scaled
 from gravel.packing.regions import Region
 from gravel.packing.sizes import Sizes

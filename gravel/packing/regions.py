@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks, words
+from gravel import checks
+from gravel.printing import formatting
 from gravel.shapes import Mesh, Plane
 
 SIDES = 64  # of the polygons that walls approximate circles by
@@ -41,7 +42,7 @@ class Region:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return words.of_fields(self)
+        return formatting.of_fields(self)
 
     def distance(self, points: ArrayLike) -> np.ndarray:
         """(N,) m from each point to the surface: exact inside, negative outside. A ball lies wholly inside where this is at least

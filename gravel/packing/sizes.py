@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from gravel import checks, words
+from gravel import checks
+from gravel.printing import formatting
 
 TAIL = 12.0  # standard deviations beyond which a normal variable is never found
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
@@ -169,7 +170,7 @@ class SieveCurve(Sizes):
         object.__setattr__(self, "passing", passing)
 
     def __repr__(self) -> str:
-        return words.of_fields(self)
+        return formatting.of_fields(self)
 
     @property
     def _numbers(self):

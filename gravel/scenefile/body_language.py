@@ -1,7 +1,7 @@
 """The part of the table of scene files that is about materials, motions and bodies: one by one, and in bulk as grains."""
 
 from gravel.engine import GROUPS
-from gravel.materials import PAIR_FIELDS
+from gravel.model.materials import PAIR_FIELDS
 from gravel.scenefile.records import Key, Kinds, Record
 from gravel.scenefile.shape_language import ROTATION, SCALE, SHAPE, SIZE, TABLE_ENDINGS
 from gravel.scenefile.values import Choice, Either, Many, Name, Number, Text, Vector, Whole, YesNo

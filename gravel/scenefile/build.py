@@ -8,12 +8,13 @@ import re
 
 import numpy as np
 
-from gravel.cell import Deformation
 from gravel.io.mjcf import load_mjcf
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
 from gravel.joints.kinds import Joint
-from gravel.materials import DEFAULT, Material
+from gravel.model.cell import Deformation
+from gravel.model.materials import DEFAULT, Material
+from gravel.model.servo import ServoWall
 from gravel.scene import Scene
 from gravel.scenefile.blame import attempt
 from gravel.scenefile.faults import suggestion
@@ -22,7 +23,6 @@ from gravel.scenefile.making import Shapes, beside, motion_of, number_or_table, 
 from gravel.scenefile.placing import place
 from gravel.scenefile.records import Given
 from gravel.scenefile.values import BAD, any_bad
-from gravel.servo import ServoWall
 
 AXES = ("x", "y", "z")
 

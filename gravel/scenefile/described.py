@@ -6,7 +6,7 @@ import numpy as np
 
 from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
 from gravel.joints.kinds import Joint
-from gravel.motion import ConstantVelocity, Oscillation
+from gravel.model.motion import ConstantVelocity, Oscillation
 from gravel.scenefile.joint_language import word_of
 from gravel.scenefile.making import Table, TableMotion, centred
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, PLANE, SPHERE

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gravel import checks, measures
-from gravel.processes import launched, make_processes
+from gravel.running.processes import launched, make_processes
+from gravel.running.sleep import Sleep
 from gravel.scene import Scene
 from gravel.scenefile.blame import attempt
 from gravel.scenefile.build import Builder, ids_of
@@ -27,7 +28,6 @@ from gravel.scenefile.text import Item, parse, read_text
 from gravel.scenefile.values import BAD
 from gravel.scenes.setup import Check, Setup
 from gravel.simulation import Simulation
-from gravel.sleep import Sleep
 from gravel.solvers import SOLVERS
 
 ENDINGS = (".yaml", ".yml")

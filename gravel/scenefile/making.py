@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gravel import checks
-from gravel.motion import ConstantVelocity, Oscillation
+from gravel.model.motion import ConstantVelocity, Oscillation
 from gravel.packing.blend import scaled
 from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, MeshRegion, SphereRegion
 from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from gravel.detection import detect_scene
-from gravel.motion import Oscillation
+from gravel.detection.find import detect_scene
+from gravel.model.motion import Oscillation
 from gravel.shapes.described import KIND_NAMES
 from gravel.shapes.geometry import NONE
 from gravel.state import IMMOVABLE, LINEAR, SHAPE, STATUS, can_move

@@ -13,7 +13,7 @@ import numpy as np
 from gravel import checks
 from gravel.io.outputs import replaced
 from gravel.io.vtkhdf import check_writable
-from gravel.materials import DEFAULT, PROPERTIES
+from gravel.model.materials import DEFAULT, PROPERTIES
 from gravel.scenefile.described import CannotWrite, joint_keys
 from gravel.scenefile.emit import block, word
 from gravel.scenefile.load import ENDINGS

@@ -8,7 +8,7 @@ about 1 500 spheres) all radii shrink together.
 import numpy as np
 from scipy.spatial import cKDTree
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, box_walls, inside_check, mass_check
 from gravel.shapes import Plane, Sphere

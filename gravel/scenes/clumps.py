@@ -5,7 +5,7 @@ Three kinds of equal number: rods of three spheres, crosses of seven, and rings 
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Setup, box_walls, inside_check, lattice, penetration_check, random_turns, rest_checks
 from gravel.shapes import Plane

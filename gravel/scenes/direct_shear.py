@@ -5,11 +5,11 @@ The force that this takes, over that on the lid, is the friction of the material
 
 import numpy as np
 
-from gravel.materials import Material
-from gravel.motion import ConstantVelocity
+from gravel.model.materials import Material
+from gravel.model.motion import ConstantVelocity
+from gravel.model.servo import ServoWall, contact_force
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, staggered, unfinished_check
-from gravel.servo import ServoWall, contact_force
 from gravel.shapes import Box, Plane, Sphere
 from gravel.solvers import GaussSeidel
 

@@ -6,8 +6,8 @@ dynamic angle of repose.
 
 import numpy as np
 
-from gravel.materials import Material
-from gravel.motion import ConstantVelocity
+from gravel.model.materials import Material
+from gravel.model.motion import ConstantVelocity
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, mass_check, penetration_check
 from gravel.shapes import Sphere

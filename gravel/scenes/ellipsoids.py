@@ -5,7 +5,7 @@ Radii 0.05 m times numbers from 0.6 to 1.4, a different one for each axis; frict
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Setup, box_walls, inside_check, lattice, penetration_check, random_turns, rest_checks
 from gravel.shapes import Ellipsoid, Plane

@@ -8,7 +8,7 @@ import numpy as np
 
 from gravel.joints.drives import PositionMotor
 from gravel.joints.kinds import Prismatic, Revolute
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.rotations import from_rotation_vector
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, box_walls, joints_check, staggered

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, box_walls, inside_check, lattice
 from gravel.shapes import Plane, Sphere

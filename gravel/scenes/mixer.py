@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gravel.materials import Material
-from gravel.motion import ConstantVelocity
+from gravel.model.materials import Material
+from gravel.model.motion import ConstantVelocity
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, mass_check, penetration_check, prism_walls
 from gravel.shapes import Box, Plane, Sphere

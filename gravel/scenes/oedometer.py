@@ -6,13 +6,13 @@ stress on the walls to that on the lid, K0, which Jaky's rule puts at 1 - sin(ph
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
+from gravel.model.servo import ServoWall, contact_force
 from gravel.packing.pack import pack
 from gravel.packing.regions import BoxRegion
 from gravel.packing.sizes import UniformSizes
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Curve, Setup, box_walls, inside_check, mass_check, penetration_check, unfinished_check
-from gravel.servo import ServoWall, contact_force
 from gravel.shapes import Plane, Sphere
 
 BODIES, FEWEST = 1000, 100

@@ -5,7 +5,7 @@ The settled pile is what the solvers are measured on: radius 0.05 m +- 20 %, fri
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Setup, box_walls, inside_check, lattice, penetration_check, rest_checks
 from gravel.shapes import Plane, Sphere

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gravel.rotations import conjugate, rotate
+from gravel.running.gather import whole
 from gravel.shapes import Plane
-from gravel.whole import whole
 
 
 @dataclass

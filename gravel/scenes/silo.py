@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.rotations import from_rotation_vector, multiply, rotate
 from gravel.scene import Scene
 from gravel.scenes.flow import Outflow

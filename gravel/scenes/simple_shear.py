@@ -6,9 +6,9 @@ of the flowing material; for the slow flow of spheres it lies between 0.2 and 0.
 
 import numpy as np
 
-from gravel.cell import Deformation
-from gravel.materials import Material
 from gravel.measures import stress
+from gravel.model.cell import Deformation
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, unfinished_check
 from gravel.shapes import Sphere

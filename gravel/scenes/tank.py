@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gravel.materials import Material
-from gravel.motion import Oscillation
+from gravel.model.materials import Material
+from gravel.model.motion import Oscillation
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, box_walls, lattice, mass_check, penetration_check
 from gravel.shapes import Plane, Sphere

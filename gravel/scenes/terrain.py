@@ -5,7 +5,7 @@ Convex hulls of random points in five forms and many sizes, on hills of a few wa
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, penetration_check, random_turns
 from gravel.shapes import Sphere

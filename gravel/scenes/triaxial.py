@@ -6,13 +6,13 @@ it needs rises to a peak, from which the angle of friction follows; the volume s
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
+from gravel.model.servo import ServoWall, friction_angle
 from gravel.packing.pack import pack
 from gravel.packing.regions import BoxRegion
 from gravel.packing.sizes import UniformSizes
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Curve, Setup, mass_check, penetration_check, unfinished_check
-from gravel.servo import ServoWall, friction_angle
 from gravel.shapes import Plane, Sphere
 from gravel.solvers import GaussSeidel
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup
 from gravel.shapes import Box, Plane, Sphere

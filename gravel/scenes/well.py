@@ -6,7 +6,7 @@ three different edges.
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.rotations import from_rotation_vector
 from gravel.scene import Scene
 from gravel.scenes.setup import Check, Setup, lattice, mass_check, penetration_check, random_turns

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from gravel import checks, words
+from gravel import checks
+from gravel.printing import formatting
 from gravel.rotations import conjugate, multiply, rotate
 from gravel.shapes.decompose import fill
 from gravel.shapes.geometry import NONE, Geometry
@@ -152,7 +153,7 @@ class Clump(Composite):
         return cls(positions, radii, mesh.scale if scale is None else scale, mass=mass, coverage=covered / mass.volume)
 
     def __repr__(self):
-        return f"Clump({len(self.radii)} spheres of radius {words.span(self.radii)} m{scale_text(self)})"
+        return f"Clump({len(self.radii)} spheres of radius {formatting.span(self.radii)} m{scale_text(self)})"
 
     @property
     def children(self) -> tuple[Child, ...]:

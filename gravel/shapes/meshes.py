@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from gravel import checks, words
+from gravel import checks
+from gravel.printing import formatting
 from gravel.rotations import conjugate, rotate
 from gravel.shapes.geometry import NONE, Geometry, tree_of
 from gravel.shapes.polyhedra import Mass, Scaled, graph_of, mass_of, of_source, reach_of, read_mesh, scale_text, signed_volumes, size_of
@@ -204,8 +205,8 @@ class HeightField(Surface):
         return cls(heights, (high - low) / steps, low)
 
     def __repr__(self):
-        grid, between = " x ".join(map(str, self.heights.shape)), words.span(self.heights)
-        return f"HeightField({grid} heights, {between} m, spacing={words.text(self.spacing)})"
+        grid, between = " x ".join(map(str, self.heights.shape)), formatting.span(self.heights)
+        return f"HeightField({grid} heights, {between} m, spacing={formatting.text(self.spacing)})"
 
     @property
     def mass(self) -> Mass:

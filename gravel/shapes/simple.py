@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gravel import checks, words
+from gravel import checks
+from gravel.printing import formatting
 
 # Kinds. Of two bodies, the one with the lower kind comes first in the table of pair functions.
 SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE, BOX, HULL, COMPOUND, MESH, PLANE = range(10)
@@ -27,7 +28,7 @@ class Simple:
     mass_frame = None
 
     def __repr__(self) -> str:
-        return words.of_fields(self)
+        return formatting.of_fields(self)
 
     def geometry(self, movable: bool) -> None:
         """There is none: sizes say it all."""
@@ -275,7 +276,7 @@ class Plane(Simple):
     count = None
 
     def __repr__(self) -> str:
-        return words.call(self, normal=self.normal, offset=self.offset)
+        return formatting.call(self, normal=self.normal, offset=self.offset)
 
     def rows(self, n: int) -> np.ndarray:
         return np.array(np.broadcast_to(self.normal, (n, 3)))

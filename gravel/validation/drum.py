@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from gravel.materials import Material
-from gravel.motion import ConstantVelocity
+from gravel.model.materials import Material
+from gravel.model.motion import ConstantVelocity
 from gravel.scene import Scene
 from gravel.scenes.drum import drum_mesh, surface_angle
 from gravel.shapes import Plane, Sphere

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.shapes import Sphere
 from gravel.validation.case import Curve, Outcome, case

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gravel.materials import Material
-from gravel.motion import ConstantVelocity
+from gravel.model.materials import Material
+from gravel.model.motion import ConstantVelocity
 from gravel.shapes import Box, Sphere
 from gravel.validation.case import Curve, Outcome, case, largest
 from gravel.validation.running import DT, G, advance, on_floor, record, rounding, simulate

@@ -3,9 +3,9 @@
 import numpy as np
 
 from gravel import scenes
-from gravel.detection import find_contacts
-from gravel.materials import Material
+from gravel.detection.find import find_contacts
 from gravel.measures import stress
+from gravel.model.materials import Material
 from gravel.packing.pack import pack
 from gravel.packing.regions import BoxRegion
 from gravel.packing.sizes import UniformSizes

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.shapes import Plane, Sphere
 from gravel.validation.case import Curve, Outcome, case, largest

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gravel import checks
 from gravel.io.vtkhdf import check_writable
-from gravel.sweep import sweep
+from gravel.running.sweep import sweep
 from gravel.validation import rows as rowing
 from gravel.validation.case import CASES, FAMILIES, Case, Outcome
 from gravel.validation.drawing import LOOK, draw

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.rotations import rotate
 from gravel.shapes import Cylinder
 from gravel.validation.case import Curve, Outcome, case

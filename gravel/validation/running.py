@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.shapes import Plane
 from gravel.simulation import Simulation

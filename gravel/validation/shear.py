@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from gravel.cell import Deformation
-from gravel.materials import Material
 from gravel.measures import stress
+from gravel.model.cell import Deformation
+from gravel.model.materials import Material
 from gravel.scene import Scene
 from gravel.shapes import Sphere
 from gravel.validation.case import Curve, Outcome, case

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.shapes import Box, Cylinder
 from gravel.validation.case import Curve, Outcome, case, largest
 from gravel.validation.running import on_floor, record, simulate

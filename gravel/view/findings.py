@@ -11,7 +11,7 @@ import shlex
 import numpy as np
 
 from gravel.io.contact_results import GROUP
-from gravel.run import RunReport
+from gravel.running.run import RunReport
 from gravel.solvers import SOLVERS
 from gravel.view.plots.steps import DEEP, median_radius, stages_of
 

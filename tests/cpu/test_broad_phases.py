@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 import gravel as gv
 from gravel.cpu.collide import bvh
-from gravel.detection import run_detection
+from gravel.detection.find import run_detection
 from gravel.engine import GROUPS, Margin, Rules, make_engine
 from gravel.state import FIELDS as BODY_FIELDS
 from gravel.state import Bodies

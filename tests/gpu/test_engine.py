@@ -12,7 +12,7 @@ import warp as wp
 
 import gravel as gv
 from gravel.cpu.solve.assemble import RESTING, TOUCHING
-from gravel.detection import detect_scene
+from gravel.detection.find import detect_scene
 from gravel.engine import make_engine
 from gravel.rotations import rotate
 

@@ -7,8 +7,8 @@ from on_device import DEVICE, on_cpu, on_device, to_device
 from solid_pairs import LIBRARY, MANY, SHAPES, Found, cases_of, found_by_cpu, inputs_of, moved, size_of, stone
 
 import gravel as gv
-from gravel import detection
 from gravel.cpu.collide.jobs import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND, table_of
+from gravel.detection.find import find as detection
 from gravel.gpu import structs
 from gravel.gpu.buffers import DeviceBuffers
 from gravel.gpu.collide.jobs import TABLES

@@ -7,8 +7,8 @@ import pytest
 from test_bad_input import refuse
 
 import gravel as gv
-from gravel.cell import Cell
 from gravel.measures.snapshot import snapshot_of
+from gravel.model.cell import Cell
 
 G = 9.81
 

@@ -10,10 +10,10 @@ from test_bad_input import refuse
 from test_stress_and_structure import stack
 
 import gravel as gv
-from gravel.cell import Cell
 from gravel.io.triangles import surface_of
 from gravel.measures.ball_in_box import ball_in_box
 from gravel.measures.snapshot import snapshot_of
+from gravel.model.cell import Cell
 from gravel.shapes import HULL
 from gravel.shapes.inside import inside_compound, inside_convex, inside_surface
 

@@ -10,9 +10,10 @@ import pytest
 from ruamel.yaml import YAML
 from test_wrong_files import CASES
 
-from gravel.cell import Deformation
 from gravel.joints import kinds
-from gravel.materials import Material
+from gravel.model.cell import Deformation
+from gravel.model.materials import Material
+from gravel.model.servo import ServoWall
 from gravel.packing.pack import pack
 from gravel.packing.pour import pour
 from gravel.scenefile import load_scene_file
@@ -23,7 +24,6 @@ from gravel.scenefile.making import DISTRIBUTIONS, REGIONS, SIMPLE
 from gravel.scenefile.schema import json_schema, reference
 from gravel.scenefile.shape_language import SHAPE
 from gravel.scenefile.write import STARTER
-from gravel.servo import ServoWall
 from gravel.simulation import Simulation
 
 ROOT = pathlib.Path(__file__).parents[2]

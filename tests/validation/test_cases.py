@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gravel.cli import main
-from gravel.materials import Material
+from gravel.model.materials import Material
 from gravel.simulation import Simulation
 from gravel.validation import CASES, KNOWN_MISSES, Curve, Outcome, friction, page, validate
 from gravel.validation.case import largest

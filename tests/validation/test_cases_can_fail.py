@@ -9,7 +9,7 @@ import pytest
 
 from gravel import scene as scenes
 from gravel import simulation
-from gravel.materials import PAIR_FIELDS
+from gravel.model.materials import PAIR_FIELDS
 from gravel.validation import CASES
 
 FAULTS = {  # factor, and cases that must see it, at least three

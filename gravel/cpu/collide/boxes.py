@@ -1,4 +1,4 @@
-"""Bodies and contacts by box of space, for detection that goes box by box (``gravel.batches``)."""
+"""Bodies and contacts by box of space, for detection that goes box by box (``gravel.detection.batches``)."""
 
 import numpy as np
 from numba import njit, prange

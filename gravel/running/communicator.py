@@ -1,7 +1,7 @@
 """The processes that share a scene, as files and the run see them: who am I, what do the others say.
 
-``Team`` is what they need of MPI, five calls, so that they know nothing of it (``gravel.processes`` fulfils it). Every call is made by all
-processes, in the same order. ``together`` calls a function on all of them: what one of them raises, all raise, so that none is left
+``Team`` is what they need of MPI, five calls, so that they know nothing of it (``gravel.running.processes`` fulfils it). Every call is made
+by all processes, in the same order. ``together`` calls a function on all of them: what one of them raises, all raise, so that none is left
 waiting for one that is gone.
 """
 

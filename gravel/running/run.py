@@ -1,7 +1,7 @@
 """The run: many steps, with files, a progress bar and observers around them.
 
 Where many processes share the scene, each of them runs this. They go on together: what one raises outside of a step, or Ctrl-C on one of
-them, ends the run on all after the same step (``gravel.team``).
+them, ends the run on all after the same step (``gravel.running.communicator``).
 """
 
 import contextlib
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tqdm import tqdm
 
-from gravel import checks, tables, words
+from gravel import checks
 from gravel.errors import SimulationError
 from gravel.interrupts import HeldBack
 from gravel.io.checkpoint import check_path as check_checkpoint
 from gravel.io.checkpoint import save as save_checkpoint
 from gravel.io.parts import result_writer
-from gravel.team import Team, agree, together
+from gravel.printing import formatting, tables
+from gravel.running.communicator import Team, agree, together
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -74,7 +75,7 @@ class RunReport:
 
     def __repr__(self) -> str:
         values = ((entry.name, getattr(self, entry.name)) for entry in fields(self))
-        return words.call(self, **{name: words.rough(value) if isinstance(value, float) else value for name, value in values})
+        return formatting.call(self, **{name: formatting.rough(value) if isinstance(value, float) else value for name, value in values})
 
     def __str__(self) -> str:
         pace = f", {1e3 * self.seconds / self.steps:.3g} ms a step" if self.steps else ""

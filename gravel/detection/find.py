@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from gravel import checks
 from gravel.contacts import ContactTable
 from gravel.engine import ELLIPSOID_METHODS, Engine, Margin, Rules, finest_precision, make_engine
-from gravel.materials import DEFAULT
+from gravel.model.materials import DEFAULT
 from gravel.scene import body_block
 from gravel.shapes import Shape
 from gravel.shapes.geometry import Geometries

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks, words
+from gravel import checks
 from gravel.engine import Lattice
+from gravel.printing import formatting
 
 AXES = ("x", "y", "z")
 LONGEST_STEP = 0.1  # of a length that a step may add to it or take from it
@@ -58,7 +59,7 @@ class Deformation:
         checks.number("Deformation limit", self.limit, above=0.0)
 
     def __repr__(self) -> str:
-        return words.of_fields(self)
+        return formatting.of_fields(self)
 
     @property
     def controls_stress(self) -> bool:
@@ -82,9 +83,9 @@ class Cell:
 
     def __repr__(self) -> str:
         sides = {AXES[k]: (self.low[k], self.high[k]) for k in np.flatnonzero(self.periodic)}
-        tilt = {"tilt": words.rough(self.tilt)} if self.tilt else {}
+        tilt = {"tilt": formatting.rough(self.tilt)} if self.tilt else {}
         flow = {} if self.deformation is None else {"deformation": self.deformation}
-        return words.call(self, **sides, **tilt, **flow)
+        return formatting.call(self, **sides, **tilt, **flow)
 
     def deform(self, deformation: Deformation | None) -> None:
         """Another deformation from now on; None: the cell keeps its size and shape."""

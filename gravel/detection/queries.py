@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gravel import checks, words
+from gravel import checks
 from gravel.engine import Engine, Rules, make_engine
+from gravel.printing import formatting
 from gravel.rotations import rotate
 from gravel.shapes import PLANE
 from gravel.state import SHAPE
@@ -34,7 +35,7 @@ class RayHits:
         return len(self.body)
 
     def __repr__(self) -> str:
-        hits, away = int(np.count_nonzero(self.body >= 0)), words.span(self.distance)
+        hits, away = int(np.count_nonzero(self.body >= 0)), formatting.span(self.distance)
         return f"RayHits({len(self)} rays, {hits} hits" + (f", {away} m away)" if hits else ")")
 
 

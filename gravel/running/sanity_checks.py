@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 from gravel.errors import DeviceError
-from gravel.materials import PAIR_FIELDS
+from gravel.model.materials import PAIR_FIELDS
 from gravel.shapes import MESH, SPHERE
 from gravel.shapes.geometry import NONE
 from gravel.state import ANGULAR, LINEAR, MATERIAL, SHAPE, STATUS, can_move

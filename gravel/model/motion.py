@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gravel import checks, words
+from gravel import checks
+from gravel.printing import formatting
 from gravel.rotations import from_rotation_vector, multiply
 
 
@@ -38,7 +39,7 @@ class ConstantVelocity:
             object.__setattr__(self, name, checks.array(f"ConstantVelocity {name}", getattr(self, name), (3,)))
 
     def __repr__(self) -> str:
-        return words.of_fields(self)
+        return formatting.of_fields(self)
 
     def pose(self, time: float, position: np.ndarray, quaternion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Position (3,) m and quaternion (4,) at ``time`` s, from those at the start."""
@@ -64,7 +65,7 @@ class Oscillation:
         checks.number("Oscillation phase", self.phase)
 
     def __repr__(self) -> str:
-        return words.of_fields(self)
+        return formatting.of_fields(self)
 
     def pose(self, time: float, position: np.ndarray, quaternion: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Position (3,) m and quaternion (4,) at ``time`` s, from those at the start."""

@@ -4,10 +4,10 @@ import pathlib
 
 import numpy as np
 
+from gravel.detection.queries import engine_of
 from gravel.io.mjcf import load_mjcf
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import PositionMotor
-from gravel.queries import engine_of
 from gravel.scene import Scene
 from gravel.shapes import PLANE, Plane
 

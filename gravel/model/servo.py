@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from gravel import checks, words
+from gravel import checks
 from gravel.joints.drives import Drive, ForceMotor, SpeedMotor
 from gravel.joints.kinds import Prismatic
-from gravel.materials import Material
+from gravel.model.materials import Material
+from gravel.printing import formatting
 from gravel.shapes import Box
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class ServoWall:
         scene.set_force(self.body, force=-scene.gravity / scene.bodies.inverse_mass[self.body, 0])
 
     def __repr__(self) -> str:
-        return words.call(self, body=self.body, joint=self.joint, normal=self.normal, area=words.rough(self.area))
+        return formatting.call(self, body=self.body, joint=self.joint, normal=self.normal, area=formatting.rough(self.area))
 
     def _across(self, across):
         """A direction along the plate."""

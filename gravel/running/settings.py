@@ -8,7 +8,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.engine import ELLIPSOID_METHODS
-from gravel.sleep import Sleep
+from gravel.running.sleep import Sleep
 from gravel.solvers import GaussSeidel, Solver
 
 

@@ -1,0 +1,1 @@
+"""How things print: as text, as tables for pandas and the eye, as pictures in notebooks."""
