@@ -6,7 +6,8 @@ ids here. Rules and joints go in as plain arrays, tables come out as plain array
 
 An engine runs the stages of a step in this order (``Simulation.step`` calls them, and nobody else does):
 
-    begin, set_motion, detect, match, bounce, add_forces, measure_joints, set_laws, assemble, (a solver), fault, commit
+    begin, set_motion, detect, match, prepare_contacts, apply_restitution, add_forces, measure_joints, set_laws, assemble,
+    (a solver), fault, commit
 
 Nothing of the state that users see changes before ``commit``. Detection alone is ``begin`` and ``detect``.
 """
@@ -328,9 +329,13 @@ class Engine(Protocol):
     def match(self, warm: bool) -> None:
         """Contacts find the impulses they had in the last step."""
 
-    def bounce(self, impacts_first: bool) -> tuple[int, float]:
-        """What the later stages need to know of the bodies at contacts; and impacts with restitution, unless the solver gives them
-        theirs; returns how many, and the largest penetration, m, that they leave."""
+    def prepare_contacts(self) -> None:
+        """What the later stages need to know of the bodies at contacts: their inertia in the world frame, the velocities of their
+        surfaces."""
+
+    def apply_restitution(self, impacts_first: bool) -> tuple[int, float]:
+        """Impacts with restitution, one after the other, unless the solver gives them theirs; returns how many, and the largest
+        penetration, m, that they leave."""
 
     def add_forces(self) -> None:
         """Free velocities: gravity, forces, torques."""
@@ -488,7 +493,7 @@ def largest_thread_count() -> int:
 
 def threading_layer() -> str:
     """What runs the threads of the CPU engine."""
-    from gravel.cpu.threads import layer
+    from gravel.host.threads import layer
 
     return layer()
 

@@ -21,7 +21,7 @@ from numba.core import caching
 
 PACKAGE = pathlib.Path(__file__).parent
 # What kernels are made of, constants that they take from Python included.
-SOURCES = ("contacts.py", "cpu", "engine.py", "formulas", "joints", "model", "packing", "rotations.py", "shapes", "state.py")
+SOURCES = ("contacts.py", "cpu", "engine.py", "formulas", "host", "joints", "model", "packing", "rotations.py", "shapes", "state.py")
 KEPT = 8  # folders of other states of the sources: checkouts and versions that are used in turn
 
 

@@ -372,7 +372,8 @@ class Simulation:
         if warm:
             self.processes.hand_over(engine)
         lap("match")
-        impacts, penetration = engine.bounce(not self.solver.local)
+        engine.prepare_contacts()
+        impacts, penetration = engine.apply_restitution(not self.solver.local)
         found = found._replace(penetration=penetration)
         lap("impacts")
         engine.add_forces()

@@ -42,6 +42,7 @@ def test_kernels_from_the_cache_give_the_bits_of_those_just_compiled(tmp_path):
     script = """
 import numpy as np
 from gravel.cpu.solve import blocks
+from gravel.host.rules import Scalars
 from gravel.cpu.solve.block_problem import kernel
 
 rng, f4, lanes = np.random.default_rng(0), np.float32, blocks.WIDTH
@@ -55,7 +56,7 @@ impulse, none = np.zeros(12 * lanes, f4), np.empty(0, f4)
 unknowns = blocks.Unknowns(impulse, none, velocity, impulse.copy(), none, velocity.copy(), none, np.zeros(impulse.size // 3, impulse.dtype))
 momentum = blocks.fresh_momentum()
 momentum[blocks.CAP] = 0.9
-arguments = problem, unknowns, none, blocks.Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), momentum
+arguments = problem, unknowns, none, Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), momentum
 kernel(blocks.SWEEP, True, False, False, False)(*arguments, 0)
 sweep = kernel(blocks.SWEEP, True, False, False, True)
 sweep(*arguments, 5)

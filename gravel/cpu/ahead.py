@@ -21,12 +21,13 @@ from numba.core import event
 from gravel import kernel_cache
 from gravel.cpu import integrate
 from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
-from gravel.cpu.joints import direct, gauges, laws
-from gravel.cpu.joints import rows as joint_rows
-from gravel.cpu.solve import assemble, block_problem, impacts, match, tiles
-from gravel.cpu.threads import SMALL, Kernel
+from gravel.cpu.solve import assemble, block_problem, match, tiles
+from gravel.host import impacts, tree
+from gravel.host.joints import direct, gauges, laws
+from gravel.host.joints import rows as joint_rows
+from gravel.host.threads import SMALL, Kernel
 
-MODULES = bounds, grid, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble, gauges, laws, joint_rows, direct
+MODULES = bounds, grid, tree, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble, gauges, laws, joint_rows, direct
 PATIENCE = 300  # s after which a process that compiles is taken to be dead
 children: list = []  # the process that compiles for this one
 if hasattr(os, "register_at_fork"):
@@ -63,7 +64,7 @@ def marker(features):
 def features_of(engine, joints):
     """What decides which kernels an engine's step needs, in one word; ``joints``: whether there are, or will be."""
     traits, rules = engine.detector.traits, engine.rules
-    family = traits.family.name
+    family = engine.detector.family.name
     tables = jobs.tables_of(engine.rows, engine.geometries) if family == "any" else (False,) * len(jobs.TABLES)
     words = [
         "single" if engine.real == np.float32 else "double",
@@ -258,7 +259,7 @@ def _dry_step(features, threaded):
         for module, values in kept:
             vars(module).update(values)
     calls = list(dict.fromkeys(calls))
-    early = [call for call in calls if call[0].py_func.__module__.split(".")[2] == "solve" or "narrow" in call[0].py_func.__module__]
+    early = [call for call in calls if any(room in call[0].py_func.__module__ for room in (".solve.", ".impacts", ".narrow"))]
     return early + [call for call in calls if call not in early] if "joints" in features else calls
 
 

@@ -4,17 +4,17 @@
 ``inspect``     the lowest id of a body whose new velocity or position is not finite or out of bounds, before anything changes
                 (compiled without fastmath, which would remove such tests)
 ``commit``      positions with the new velocities; turns by the exponential map. A body whose moments of inertia differ
-                turns as a free top does: its angular momentum stays, its angular velocity does not (the gyroscopic
-                term). Strang splitting into turns about the principal axes keeps the momentum exactly and the energy
-                within a bound that does not grow (McLachlan 1993), where an explicit gyroscopic torque gains energy.
+                turns as a free top does (``gravel.host.free_rotation``).
 """
 
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK, MOVES
-from gravel.cpu.threads import INNER, Kernel, named
-from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
+from gravel.formulas.bounds import MOVES
+from gravel.host.arrays import CHUNK
+from gravel.host.free_rotation import carry_momentum, turn_freely
+from gravel.host.threads import INNER, Kernel, named
+from gravel.host.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS
 
 
@@ -54,29 +54,6 @@ def add_forces(order, tag, inverse_mass, quaternion, force, torque, step, veloci
     """And the forces and torques that were given for them."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
         add_forces_of_chunk(np.int64(chunk), order, tag, inverse_mass, quaternion, force, torque, step, velocity)
-
-
-@njit(**INNER)
-def turn_freely(quaternion, b, ix, iy, iz, wx, wy, wz, step):
-    """Turn body b with constant angular momentum L: axis by axis, the rate about axis k being (R^T L)_k / I_k."""
-    m = to_matrix(quaternion[b])
-    x, y, z = rotate_back(m, wx, wy, wz)
-    lx, ly, lz = rotate(m, x / ix, y / iy, z / iz)
-    for stage in range(5):
-        axis = stage if stage < 3 else 4 - stage
-        m = to_matrix(quaternion[b])
-        body, inverse = rotate_back(m, lx, ly, lz), (ix, iy, iz)
-        angle = (1.0 if stage == 2 else 0.5) * step * body[axis] * inverse[axis]
-        turn(quaternion, b, angle * m[0][axis], angle * m[1][axis], angle * m[2][axis])
-
-
-@njit(**INNER)
-def carry_momentum(before, after, ix, iy, iz, wx, wy, wz):
-    """Angular velocity of a body whose turn changes from matrix ``before`` to ``after`` while its momentum stays."""
-    x, y, z = rotate_back(before, wx, wy, wz)
-    lx, ly, lz = rotate(before, x / ix, y / iy, z / iz)
-    x, y, z = rotate_back(after, lx, ly, lz)
-    return rotate(after, x * ix, y * iy, z * iz)
 
 
 @njit(**INNER)

@@ -1,31 +1,23 @@
 """The GPU engine: the stages of a step (``gravel.engine``) as kernels on a device, and what the host does beside them.
 
 Bodies, contacts and the cone problem stand on the device from step to step; the host keeps the rows (who is where), and gets a field when
-somebody asks for it. These stages run on the host, with copies there and back: images of bodies in periodic space, pairs that may not
-touch, impacts with restitution, surfaces that move by themselves, joints (the factorisation of a machine is small, and sequential), and
-what belongs to other processes. docs/GPU.md says what that costs.
+somebody asks for it. These stages run on the host, with copies there and back: ghosts in periodic space, pairs that may not touch, impacts
+with restitution, surfaces that move by themselves, joints (the factorisation of a machine is small, and sequential), and what belongs to
+other processes. docs/GPU.md says what that costs.
 """
 
-import contextlib
+from __future__ import annotations
+
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import warp as wp
 
-from gravel.cpu import contact_table
-from gravel.cpu.collide import bounds, boxes, carry, images
-from gravel.cpu.collide import territory as host_territory
-from gravel.cpu.engine import CpuEngine
-from gravel.cpu.rows import FEW, is_torn
-from gravel.cpu.solve import assemble as host_assemble
-from gravel.cpu.solve import match as host_match
-from gravel.cpu.solve.block_problem import NO_JOINTS
-from gravel.cpu.solve.blocks import COHESION, FRICTION, ROWS_BALL, WIDTH
-from gravel.cpu.threads import use_threads
-from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, no_lap
+from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, Driven, Lap, Margin, Rules, no_lap
 from gravel.errors import DeviceError
-from gravel.gpu import integrate
+from gravel.gpu import integrate, structs
 from gravel.gpu.buffers import DeviceBuffers
 from gravel.gpu.collide import territory
 from gravel.gpu.collide.detector import PHASES, DeviceDetector
@@ -35,189 +27,118 @@ from gravel.gpu.launch import run
 from gravel.gpu.mirror import Mirror, Some
 from gravel.gpu.solve import assemble, match
 from gravel.gpu.solve.block_problem import DeviceProblem, Made
-from gravel.gpu.structs import Bodies, Margin, Memory
-from gravel.state import FIELD
+from gravel.gpu.step_state import StepState
+from gravel.host import pair_ownership, periodic_images, surface_velocity
+from gravel.host.arrays import BodyArrays
+from gravel.host.contact_cache import Memory, empty_cache
+from gravel.host.engine_base import EngineBase
+from gravel.host.joints.block import NO_JOINTS
+from gravel.host.restitution import ImpactSolver, no_impacts
+from gravel.host.rows import FEW, Rows, is_torn
+from gravel.host.threads import use_threads
 
 STRETCH = 4096  # bodies whose energies a thread adds up
 LONG = 1.0  # s, that a first step takes if nothing is compiled, at most
 LOOK_AT_ORDER = 64  # steps between two looks at whether the rows are still in order
 NOBODY = np.iinfo(np.int64).max
-BODY_FIELDS = ("id", "position", "quaternion", "velocity", "inverse_mass", "extent", "tag", "geometry")
+BODY_FIELDS = BodyArrays._fields
+POSES = ("position", "quaternion", "velocity")
+SEEN_TYPES = wp.int64, wp.float64, wp.float64, wp.float32, wp.float64, wp.float64, wp.int32, wp.int32  # of BODY_FIELDS
+CACHE_TYPES = wp.int64, wp.int64, wp.int32, wp.float32, wp.float32, wp.int32, wp.int32  # of ``contact_cache.Memory``
 
 
 class DeviceRules(NamedTuple):
-    """Rules as the kernels want them."""
+    """Rules as the device's kernels want them."""
 
     step: float
-    margin: object
+    margin: Margin
     device_ignored: wp.array
     contact_values: wp.array
-    scalars: object
+    scalars: Any
     coulomb: bool
     shapes: Shapes
     half: wp.array  # (g, 3) half extents of the geometries
 
 
-class GpuEngine(CpuEngine):
+class GpuEngine(EngineBase):
     lacks_local_solvers = True  # such as FFD
 
-    def __init__(self, device, broad_phase):
+    def __init__(self, device: str, broad_phase: str):
+        super().__init__(np.float32)
         self.device = find_device(device)
         self.device_buffers = DeviceBuffers(self.device)
         self.mirror = Mirror(self.device_buffers)
-        self.device_last, self.last_is_new = None, False  # contacts of the last step on the device, and whether the host has them
-        super().__init__(np.float32, "auto", 1)
         self.detector = DeviceDetector(self.device_buffers, broad_phase)
+        self.ghosts = periodic_images.GhostBuilder(self.buffers)
+        self.host_cache = empty_cache(self.buffers.array, 0, 0, False)
+        self.device_cache: Any = None  # the same on the device
+        self.cache_is_new = False  # whether it is newer there
+        self.members = Some(self.device_buffers, "member", np.empty(0, np.int64))  # rows that the joints act on
+        self.problem: DeviceProblem | None = None
         self.steps = 0
+        self.set_rules(Rules())
 
-    # --- who is where
-    @property
-    def rows(self):
-        """The rows on the host, which may change them."""
-        self.mirror.on_host(self.host_rows, *BODY_FIELDS)
-        self.mirror.changed_on_host()
-        return self.host_rows
+    # --- for ``EngineBase``: what stands where
+    def current(self, *names: str) -> Rows:
+        self.mirror.on_host(self.rows, *names)
+        return self.rows
 
-    @rows.setter
-    def rows(self, rows):
-        self.host_rows = rows
+    def changed(self, *names: str) -> None:
+        self.mirror.changed_on_host(*names)
 
-    @property
-    def last(self):
-        """The contacts of the last step on the host, which may change them."""
-        if self.last_is_new:
-            known = self.device_last
-            self.host_last = host_match.Memory(*(to_host(getattr(known, name)) for name in host_match.Memory._fields))
-            self.last_is_new = False
-        self.device_last = None
-        return self.host_last
+    def _picked(self, name, rows):
+        if name in self.mirror.newer_on_device and len(rows):
+            return Some(self.device_buffers, "picked", rows).part_of(self.mirror.arrays[name])
+        return super()._picked(name, rows)
 
-    @last.setter
-    def last(self, last):
-        self.host_last, self.last_is_new, self.device_last = last, False, None
+    def set_field(self, name: str, columns: slice, values: np.ndarray) -> None:
+        """An array that somebody holds comes back before each step; what is as it was need not go to the device."""
+        if not np.array_equal(getattr(self.current(name), name)[:, columns], values):
+            super().set_field(name, columns, values)
 
-    def ids(self):
-        return self.host_rows.id
-
-    def field(self, name):
-        self._settle()
-        self.mirror.on_host(self.host_rows, name)
-        return getattr(self.host_rows, name)
-
-    def pick(self, name, ids):
-        rows, field = self.host_rows.rows_of(ids), FIELD[name]
-        values = getattr(self.host_rows, name)
-        result = np.full((len(rows), *field.shape), field.gone, values.dtype)
-        there = rows >= 0
-        if name in self.mirror.newer_on_device and there.any():
-            result[there] = Some(self.device_buffers, "picked", rows[there]).part_of(self.mirror.arrays[name])
-        else:
-            result[there] = values[rows[there]]
-        return result
-
-    def put(self, block):
+    def _put_into(self, block, rows):
         """What the device has newer goes there; the rest to the host."""
-        rows = self.host_rows.rows_of(block["id"])
-        known, new = rows >= 0, self.mirror.newer_on_device
-        if known.any():
-            some = Some(self.device_buffers, "put", rows[known])
-            for name, values in block.items():
-                if name in new:
-                    some.put(values[known], self.mirror.arrays[name])
-                else:
-                    getattr(self.host_rows, name)[rows[known]] = values[known]
-                    self.mirror.newer_on_host.add(name)
-            self.host_rows.forced |= any(name in block and bool(np.any(block[name])) for name in ("force", "torque"))
-        if not known.all():
-            self.rows.add({name: values[~known] for name, values in block.items()})
+        some = Some(self.device_buffers, "put", rows)
+        for name, values in block.items():
+            if name in self.mirror.newer_on_device:
+                some.put(values, self.mirror.arrays[name])
+            else:
+                getattr(self.rows, name)[rows] = values
+                self.mirror.changed_on_host(name)
 
-    def border(self):
-        self._settle()
-        rows, margin, lattice = self.host_rows, Margin(), self._endless_lattice()
-        bodies = self._body_struct(self.mirror.on_device(rows, *BODY_FIELDS))
-        (owner,) = self.mirror.on_device(rows, "rank")
-        margin.absolute, margin.share = self._border_margin()
-        reach, border = (
-            self.device_buffers.array("border_reach", rows.count, dtype=wp.float64),
-            self._sent(self.partition.border, wp.float64),
-        )
-        given = owner, self.rank, margin, self.rules.step, border, wp.vec3d(*lattice.low), wp.vec3d(*lattice.length), reach
-        run(territory.find_border, rows.count, [bodies, *given], self.device)
-        reach = to_host(reach)
-        found = np.flatnonzero(reach >= 0)
-        return found, reach[found]
+    def contact_cache(self) -> Memory:
+        if self.cache_is_new:
+            self.host_cache = Memory(*(to_host(getattr(self.device_cache, name)) for name in Memory._fields))
+            self.cache_is_new = False
+        return self.host_cache
 
-    def touched(self, ids):
-        if self.touched_places is None:
-            found, touched = self.detector, self.device_buffers.array("touched", self.detector.n, dtype=wp.uint8)
-            touched.zero_()
-            run(territory.list_touched, found.contact_total, [found.device_touching, touched], self.device)
-            self.touched_places = to_host(touched)
-        return self.touched_places[self.places_of(ids)]
+    def set_contact_cache(self, cache: Memory) -> None:
+        self.host_cache, self.cache_is_new, self.device_cache = cache, False, None
 
-    def adopt(self, known):
-        found = self.detector
-        if len(known[0]) and found.contact_total > 0:
-            places, impulse, torque = (
-                np.stack([self.places_of(ids) for ids in known[:2]], axis=1),
-                to_host(self.impulse),
-                to_host(self.torque),
-            )
-            host_territory.adopt_contacts(known, places, found.contacts, found.arranged.id, impulse, torque)
-            to_device(impulse, self.impulse)
-            if len(torque):
-                to_device(torque, self.torque)
-
-    # --- what the host only reads
-    @contextlib.contextmanager
-    def _reading(self):
-        """Rows and contacts may be asked for here without being sent back."""
-        newer, last = set(self.mirror.newer_on_host), self.device_last
-        yield
-        self.mirror.newer_on_host, self.device_last = newer, last
-
-    def moved_contacts(self, ids):
-        with self._reading():
-            return super().moved_contacts(ids)
-
-    def touched_sleepers(self):
-        if not self.host_rows.dozing:
-            return np.empty(0, np.int32)
-        with self._reading():
-            return super().touched_sleepers()
-
-    def memory(self):
-        with self._reading():  # when rows are put in order next is part of the future
-            return {**super().memory(), "steps": np.array([self.steps % LOOK_AT_ORDER])}
-
-    def restore(self, memory):
-        super().restore(memory)
-        self.steps = int(memory.get("steps", [0])[0])  # the CPU's files do not say
-
-    def cast_rays(self, origins, directions, reach):
-        with self._reading():
-            return super().cast_rays(origins, directions, reach)
-
-    def bounding_boxes(self):
-        with self._reading():
-            return super().bounding_boxes()
-
-    def _device_memory(self):
-        """The contacts of the last step on the device."""
-        if self.device_last is None:
-            last, memory, array = self.host_last, Memory(), self.device_buffers.array
-            dtypes = wp.int64, wp.int64, wp.int32, wp.float32, wp.float32, wp.int32, wp.int32
-            for name, dtype in zip(host_match.Memory._fields, dtypes):
-                values = getattr(last, name)
-                target = array(f"known_{name}", len(values), values.shape[1:], dtype)
+    def _cache_on_device(self):
+        if self.device_cache is None:
+            self.device_cache = structs.Memory()
+            for name, dtype in zip(Memory._fields, CACHE_TYPES):
+                values = getattr(self.host_cache, name)
+                target = self.device_buffers.array(f"known_{name}", len(values), values.shape[1:], dtype)
                 if len(values):
                     to_device(values, target)
-                setattr(memory, name, target)
-            self.device_last = memory
-        return self.device_last
+                setattr(self.device_cache, name, target)
+        return self.device_cache
 
-    # --- what holds
-    def set_rules(self, rules):
+    def use_threads(self) -> None:
+        """What runs on the host runs on one thread: it is little."""
+        use_threads(1, False)
+
+    def find_filtered(self) -> None:
+        super().find_filtered()
+        place = np.empty(0, np.int64) if self.joints is None else self.joints.members.place
+        self.members = Some(self.device_buffers, "member", np.unique(place[place >= 0]))
+        self.device_jointed = self.device_buffers.array("jointed", len(self.jointed), dtype=wp.uint8)
+        if len(self.jointed):
+            to_device(self.jointed.astype(np.uint8), self.device_jointed)
+
+    def set_rules(self, rules: Rules) -> None:
         super().set_rules(rules)
         own, array = self.rules, self.device_buffers.array
         ignored, values = own.ignored.astype(np.uint8), own.contact_values.astype(np.float32)
@@ -232,71 +153,88 @@ class GpuEngine(CpuEngine):
         of_kernels = device_ignored, device_values, scalars, coulomb, shapes, half
         self.device_rules = DeviceRules(own.step, own.margin, *of_kernels)
 
-    # --- the step
-    def begin(self):
-        self._settle()
-        self._use_threads()
-        if self.joined_version != self.host_rows.version:
-            self._find_joined()
-        self.detector.know(self.host_rows)
-        self.taken, self.driven = False, None
-        if self.surfaces[2] != self.host_rows.version:
-            self._find_surfaces()
-        self.now = self._body_struct(self.mirror.on_device(self.host_rows, *BODY_FIELDS))
-        self.bodies = self.now
+    def memory(self) -> dict[str, np.ndarray]:
+        return {**super().memory(), "steps": np.array([self.steps % LOOK_AT_ORDER])}  # when rows are put in order next
+
+    def restore(self, memory: Mapping[str, np.ndarray]) -> None:
+        super().restore(memory)
+        self.steps = int(memory.get("steps", [0])[0])  # the CPU's files do not say
+
+    # --- several processes
+    def border(self) -> tuple[np.ndarray, np.ndarray]:
+        rows, margin, lattice = self.rows, structs.Margin(), self.endless_lattice()
+        bodies = self._body_struct(self.mirror.on_device(rows, *BODY_FIELDS))
+        (owner,) = self.mirror.on_device(rows, "rank")
+        margin.absolute, margin.share = self.border_margin()
+        device_reach = self.device_buffers.array("border_reach", rows.count, dtype=wp.float64)
+        of_part = self._sent(self.partition.border, wp.float64), wp.vec3d(*lattice.low), wp.vec3d(*lattice.length)
+        run(territory.find_border, rows.count, [bodies, owner, self.rank, margin, self.rules.step, *of_part, device_reach], self.device)
+        reach = to_host(device_reach)
+        found = np.flatnonzero(reach >= 0)
+        return found, reach[found]
+
+    def touched(self, ids: np.ndarray) -> np.ndarray:
+        if self.step.touched is None:
+            found, touched = self.detector, self.device_buffers.array("touched", self.detector.n, dtype=wp.uint8)
+            touched.zero_()
+            run(territory.list_touched, found.contact_total, [found.device_touching, touched], self.device)
+            self.step.touched = to_host(touched)
+        return self.step.touched[self.places_of(ids)]
+
+    def places_of(self, ids: np.ndarray) -> np.ndarray:
+        return self.rows.rows_of(ids)
+
+    def adopt(self, known: tuple[np.ndarray, ...]) -> None:
+        found, step = self.detector, self.step
+        if len(known[0]) and found.contact_total > 0:
+            places = np.stack([self.places_of(ids) for ids in known[:2]], axis=1)
+            impulse, torque = to_host(step.impulse), to_host(step.torque)
+            pair_ownership.adopt_contacts(known, places, found.contacts, found.arranged.id, impulse, torque)
+            to_device(impulse, step.impulse)
+            if len(torque):
+                to_device(torque, step.torque)
+
+    # --- the stages of the step
+    def begin(self) -> None:
+        self.look_up_rows()
+        self.taken = False
+        now = self._body_struct(self.mirror.on_device(self.rows, *BODY_FIELDS))
+        self.step = StepState(now, now)
         if self.rules.midpoint:
             self._look_ahead()
 
     def _body_struct(self, arrays):
-        bodies = Bodies()
+        bodies = structs.Bodies()
         for name, array in zip(BODY_FIELDS, arrays):
             setattr(bodies, name, array)
         return bodies
 
     def _seen_copy(self, *names):
         """The bodies as they are now, but for some fields, which are new arrays of the step."""
-        n, array = self.host_rows.count, self.device_buffers.array
+        n, array = self.rows.count, self.device_buffers.array
         shapes = {"position": ((3,), wp.float64), "quaternion": ((4,), wp.float64), "velocity": ((8,), wp.float32)}
         fresh = {name: array(f"ahead_{name}", n, *shapes[name]) for name in names}
-        return self._body_struct([fresh.get(name, getattr(self.now, name)) for name in BODY_FIELDS])
+        return self._body_struct([fresh.get(name, getattr(self.step.now, name)) for name in BODY_FIELDS])
 
     def _look_ahead(self):
-        n, ahead = self.host_rows.count, self._seen_copy("position", "quaternion", "velocity")
-        run(integrate.drift, n, [self.now, 0.5 * self.rules.step, ahead.position, ahead.quaternion, ahead.velocity], self.device)
-        self.bodies = ahead
+        n, ahead = self.rows.count, self._seen_copy(*POSES)
+        run(integrate.drift, n, [self.step.now, 0.5 * self.rules.step, ahead.position, ahead.quaternion, ahead.velocity], self.device)
+        self.step.bodies = ahead
         if self.lattice is not None:
-            self.winding = np.array(self.host_rows.winding)
+            self.step.winding = np.array(self.rows.winding)
             position, velocity = to_host(ahead.position), to_host(ahead.velocity)
-            images.wrap(position, velocity, self.winding, self.host_rows.tag, ~self.jointed, self.lattice)
+            periodic_images.wrap(position, velocity, self.step.winding, self.rows.tag, ~self.jointed, self.lattice)
             to_device(position, ahead.position)
             to_device(velocity, ahead.velocity)
 
-    def _use_threads(self):
-        """What runs on the host runs on one thread: it is little."""
-        use_threads(1, False)
-
-    def _find_members(self):
-        """Rows that the joints act on, and who of all has joints."""
-        place = np.empty(0, np.int64) if self.joints is None else self.joints.members.place
-        self.members = Some(self.device_buffers, "member", np.unique(place[place >= 0]))
-        self.device_jointed = self.device_buffers.array("jointed", len(self.jointed), dtype=wp.uint8)
-        if len(self.jointed):
-            to_device(self.jointed.astype(np.uint8), self.device_jointed)
-
-    def _find_joined(self):
-        super()._find_joined()
-        self.joined_version = -1  # until the device knows them, too: it may have no room
-        self._find_members()
-        self.joined_version = self.host_rows.version
-
-    def set_motion(self, driven):
-        rows = self.host_rows.rows_of(driven.id)
-        self.driven = rows, driven
+    def set_motion(self, driven: Driven) -> None:
+        rows = self.rows.rows_of(driven.id)
+        self.step.driven = rows, driven
         if not self.rules.midpoint:  # the state keeps its own velocities, in case the step is refused
-            self.bodies = self._seen_copy("velocity")
-            wp.copy(self.bodies.velocity, self.now.velocity)
+            self.step.bodies = self._seen_copy("velocity")
+            wp.copy(self.step.bodies.velocity, self.step.now.velocity)
         pose = np.hstack([driven.position, driven.quaternion]) if self.rules.midpoint else np.empty((0, 7))
-        self._drive(self._sent_drive(rows, pose, driven.velocity), self.bodies)
+        self._drive(self._sent_drive(rows, pose, driven.velocity), self.step.bodies)
 
     def _sent_drive(self, rows, pose, velocity):
         """What ``_drive`` takes, on the device."""
@@ -309,13 +247,7 @@ class GpuEngine(CpuEngine):
         """A small new array on the device."""
         return wp.array(values, dtype=dtype, device=self.device, ndim=np.ndim(values))
 
-    def _host_bodies(self):
-        """The bodies where the step looks, on the host."""
-        self.mirror.on_host(self.host_rows, *BODY_FIELDS)
-        poses = {name: to_host(getattr(self.bodies, name)) for name in ("position", "quaternion", "velocity")}
-        return bounds.BodyArrays(*(poses.get(name, getattr(self.host_rows, name)) for name in BODY_FIELDS))
-
-    def detect(self, lap=no_lap):
+    def detect(self, lap: Lap = no_lap) -> Detection:
         detector = self.detector
         self._lay_bounds()
         lap("bounds")
@@ -324,15 +256,15 @@ class GpuEngine(CpuEngine):
         detector.list_pairs()
         detector.exclude_pairs(self.excluded)
         if self.partition is not None:
-            detector.keep_own_pairs(self.host_rows.rank, self.partition)
+            detector.keep_own_pairs(self.rows.rank, self.partition)
         lap("broad phase")
         detector.find_contacts()
         lap("narrow phase")
         return Detection(detector.contact_total, detector.penetration, detector.phase)
 
     def _lay_bounds(self):
-        self.problem = self.touched_places = None
-        n, seen, bodies, jointed = self.host_rows.count, None, self.bodies, self.device_jointed
+        self.problem = self.step.touched = None
+        n, seen, bodies, jointed = self.rows.count, None, self.step.bodies, self.device_jointed
         if self.lattice is not None:
             seen, bodies = self._see_on_device()
             if len(self.jointed):
@@ -341,163 +273,148 @@ class GpuEngine(CpuEngine):
         self.detector.find_bounds(bodies, total, n, self.device_rules, self.balls, jointed, seen, self.lattice)
 
     def _see_on_device(self):
-        """The bodies folded into the cell and their images, found on the host."""
-        device_bodies, self.bodies = self.bodies, self._host_bodies()
-        seen = self._see()
-        self.bodies = device_bodies
-        array, total = self.device_buffers.array, len(seen.source)
-        dtypes = wp.int64, wp.float64, wp.float64, wp.float32, wp.float64, wp.float64, wp.int32, wp.int32
-        arrays = []
-        for name, dtype in zip(BODY_FIELDS, dtypes):
+        """The bodies folded into the cell and their ghosts, found on the host."""
+        rows, array = self.current(*BODY_FIELDS), self.device_buffers.array
+        poses = {name: to_host(getattr(self.step.bodies, name)) for name in POSES}
+        bodies = BodyArrays(*(poses.get(name, getattr(rows, name)) for name in BODY_FIELDS))
+        self.ghosts.copied = ()  # the rows may be others' copies
+        seen = self.ghosts.build(bodies, rows.version, self.lattice, self.rules.margin, self.rules.step)
+        total, arrays = len(seen.source), []
+        for name, dtype in zip(BODY_FIELDS, SEEN_TYPES):
             values = getattr(seen.bodies, name)
             arrays.append(array(f"seen_{name}", total, values.shape[1:], dtype))
             if total:
                 to_device(values, arrays[-1])
         return seen, self._body_struct(arrays)
 
-    def _see(self):
-        self.seen_known = ()  # the host's rows may be others' copies
-        return super()._see()
+    def match(self, warm: bool) -> None:
+        found, array, step, total = self.detector, self.device_buffers.array, self.step, self.detector.contact_total
+        step.rolling = self.rules.rolling
+        step.impulse = array("impulse", total, (3,))
+        step.torque = array("torque", total if step.rolling else 0, (3,))
+        cache = self._cache_on_device() if warm else structs.Memory()
+        run(match.match_contacts, total, [found.device_touching, found.device_arranged.id, cache, step.impulse, step.torque], self.device)
 
-    def match(self, warm):
-        found, array, total = self.detector, self.device_buffers.array, self.detector.contact_total
-        self.rolling = self.rules.rolling
-        self.impulse = array("impulse", total, (3,))
-        self.torque = array("torque", total if self.rolling else 0, (3,))
-        memory = self._device_memory() if warm else Memory()
-        run(match.match_contacts, total, [found.device_touching, found.device_arranged.id, memory, self.impulse, self.torque], self.device)
-
-    def bounce(self, impacts_first):
-        found, rules, n = self.detector, self.rules, self.detector.n
-        array = self.device_buffers.array
-        self.inertia = array("inertia", 0 if found.balls else n + 1, (8,))
+    def prepare_contacts(self) -> None:
+        found, step, array, n = self.detector, self.step, self.device_buffers.array, self.detector.n
+        step.inertia = array("inertia", 0 if found.balls else n + 1, (8,))
         if not found.balls:
             row = array("no_rows", 0, dtype=wp.int32)
             if found.seen is not None:
                 row = array("seen_row", n, dtype=wp.int32)
                 to_device(found.row.astype(np.int32), row)
-            run(assemble.world_inertia, n + 1, [self.bodies, row, n, self.inertia], self.device)
-        self._find_carry()
-        self.blow, self.shifted = np.empty((0, 3), np.float32), False
-        if not (rules.bouncy and impacts_first) or (found.contact_total == 0 and self.share.alone):
-            return 0, float(found.penetration)
-        return self._bounce_on_host()
-
-    def _bounce_on_host(self):
-        """Impacts one after the other, on copies of contacts and velocities."""
-        found = self.detector
-        self.blow = np.zeros((found.contact_total, 3), np.float32)
-        outcome = self._collide(to_host(self.inertia).reshape(-1), to_host(self.carry))
-        if self.shifted:
-            to_device(found.arranged.velocity, found.device_arranged.velocity)
-        if found.contact_total:
-            self.carry = self.device_buffers.array("lifted", found.contact_total, (3,))
-            to_device(self.lifted, self.carry)
-        return outcome
-
-    def _find_carry(self):
-        found, lattice = self.detector, self.lattice
-        flows = lattice is not None and (lattice.tilt_rate != 0.0 or bool(np.any(lattice.rate)))
-        moves = (flows or len(self.surface) > 0) and found.contact_total > 0
-        self.carry = self.device_buffers.array("carry", found.contact_total if moves else 0, (3,))
+            run(assemble.world_inertia, n + 1, [step.bodies, row, n, step.inertia], self.device)
+        moves = surface_velocity.any_moves(self.surface, self.lattice) and found.contact_total > 0
+        step.surface = array("carry", found.contact_total if moves else 0, (3,))
         if moves:
-            drift = found.seen.drift if flows else np.empty((0, 3))
-            quaternion, values = to_host(self.bodies.quaternion), np.empty((found.contact_total, 3), np.float32)
-            carry.find_carry(found.contacts, found.order, found.row, quaternion, found.arranged.reach, self.surface, drift, values)
-            to_device(values, self.carry)
+            quaternion, values = to_host(step.bodies.quaternion), np.empty((found.contact_total, 3), np.float32)
+            surface_velocity.find_at_contacts(found, quaternion, self.surface, self.lattice, values)
+            to_device(values, step.surface)
 
-    def add_forces(self):
+    def apply_restitution(self, impacts_first: bool) -> tuple[int, float]:
+        """Impacts one after the other, on copies of contacts and velocities."""
+        found, step = self.detector, self.step
+        if not (self.rules.bouncy and impacts_first) or (found.contact_total == 0 and self.share.alone):
+            nothing = np.empty((0, 3), np.float32)
+            step.restitution = no_impacts(float(found.penetration), nothing, nothing)
+        else:
+            given = to_host(step.inertia).reshape(-1), to_host(step.surface), self.rules, self.share, self.buffers
+            step.restitution = ImpactSolver(found, *given).solve(np.zeros((found.contact_total, 3), np.float32))
+            if step.restitution.moved:
+                to_device(found.arranged.velocity, found.device_arranged.velocity)
+            if found.contact_total:
+                step.surface = self.device_buffers.array("lifted", found.contact_total, (3,))
+                to_device(step.restitution.surface, step.surface)
+        return step.restitution.collisions, step.restitution.penetration
+
+    def add_forces(self) -> None:
         found, nothing = self.detector, self.device_buffers.array("no_force", 0, (3,), wp.float64)
-        forces = self.mirror.on_device(self.host_rows, "force", "torque") if self.host_rows.forced else (nothing, nothing)
-        given = found.device_arranged, self.bodies, wp.vec3d(*self.rules.gravity), *forces, self.rules.step
+        forces = self.mirror.on_device(self.rows, "force", "torque") if self.rows.forced else (nothing, nothing)
+        given = found.device_arranged, self.step.bodies, wp.vec3d(*self.rules.gravity), *forces, self.rules.step
         run(integrate.add_forces, found.real_bodies, [*given], self.device)
 
-    def measure_joints(self):
-        members, bodies = self.members, self._host_poses_of_members()
-        n = self.detector.n
-        where = self.buffers.array("where", n, dtype="i8")
-        inertia = np.zeros((n + 1, 8), np.float32)
-        members.fetch(self.inertia, inertia)
-        flat = inertia.reshape(-1)
-        self.joints.measure(bodies, self.detector.order, where, self.rules, flat)
-        members.send(inertia, self.inertia)
+    def measure_joints(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self.joints is not None
+        members, bodies, n = self.members, self._poses_of_members(), self.detector.n
+        where, inertia = self.buffers.array("where", n, dtype="i8"), np.zeros((n + 1, 8), np.float32)
+        members.fetch(self.step.inertia, inertia)
+        self.joints.measure(bodies, self.detector.order, where, self.rules, inertia.reshape(-1))
+        members.send(inertia, self.step.inertia)
         return self.joints.measured.value, self.joints.measured.rate
 
-    def _host_poses_of_members(self):
+    def _poses_of_members(self):
         """Bodies where the step looks; only the rows of those with joints are right."""
-        rows, array = self.host_rows, self.buffers.array
+        rows, array = self.rows, self.buffers.array
         n = rows.count
         poses = array("joint_position", n, (3,), "f8"), array("joint_quaternion", n, (4,), "f8"), array("joint_velocity", n, (8,), "f4")
-        for name, target in zip(("position", "quaternion", "velocity"), poses):
-            self.members.fetch(getattr(self.bodies, name), target)
-        return bounds.BodyArrays(rows.id, *poses, rows.inverse_mass, rows.extent, rows.tag, rows.geometry)
+        for name, target in zip(POSES, poses):
+            self.members.fetch(getattr(self.step.bodies, name), target)
+        return BodyArrays(rows.id, *poses, rows.inverse_mass, rows.extent, rows.tag, rows.geometry)
 
-    def assemble(self, warm):
-        found, rules = self.detector, self.device_rules
-        starts = self.impulse, self.torque, self.carry
-        given = rules.contact_values, *starts, self._deep(), rules.scalars, found.margin
+    def assemble(self, warm: bool) -> DeviceProblem:
+        found, rules, step = self.detector, self.device_rules, self.step
+        given = rules.contact_values, step.impulse, step.torque, step.surface, self._count_deep(), rules.scalars, found.margin
         made = Made(found.device_contacts, found.device_touching, found.device_arranged, *given)
-        joints = NO_JOINTS
+        joints, hosted = NO_JOINTS, self.members
         if self.joints is not None:
             joints, velocity = self.joints.block, np.zeros((found.n + 1, 8), np.float32)
             self.members.fetch(found.device_arranged.velocity, velocity)
             scalars, parts = self.rules.scalars, 2 if self.rules.midpoint else 1
             self.joints.assemble(scalars.step, parts, scalars.recovery_speed, self.rules.threshold, velocity.reshape(-1), warm)
             self.members.send(velocity, found.device_arranged.velocity)
-        kinds, hosted = (found.balls, self.rolling, self.inertia, rules), self.members
         if not self.share.alone:
             hosted = Some(self.device_buffers, "hosted", np.union1d(self.members.rows, self.share.places))
+        kinds = found.balls, step.rolling, step.inertia, rules
         self.problem = DeviceProblem(made, found.contact_total, found.n, *kinds, self.device_buffers, joints, hosted, self.share)
         return self.problem
 
-    def _deep(self):
+    def _count_deep(self):
+        """By how many contacts each body lies within another; empty where none can."""
         found = self.detector
-        some = self.share.largest(float(found.penetration > host_assemble.DEEP * found.traits.smallest))[0] > 0
+        some = self.share.largest(float(found.penetration > assemble.DEEP * found.traits.smallest))[0] > 0
         deep = self.device_buffers.array("deep", found.n if some else 0, dtype=wp.int32)
         if some:
             deep.zero_()
-            run(
-                assemble.count_deep,
-                found.contact_total,
-                [found.device_contacts, found.device_touching, found.device_arranged, deep],
-                self.device,
-            )
+            given = found.device_contacts, found.device_touching, found.device_arranged, deep
+            run(assemble.count_deep, found.contact_total, [*given], self.device)
             if not self.share.alone:
                 sums = to_host(deep).astype(np.int64)
                 self.share.sums(sums[:, None])
                 to_device(sums.astype(np.int32), deep)
         return deep
 
-    # --- the end of the step
-    def fault(self, world):
-        (owner,) = self.mirror.on_device(self.host_rows, "rank")
+    def _time_left(self):
+        return (0.5 if self.rules.midpoint else 1.0) * self.rules.step
+
+    def fault(self, world: np.ndarray) -> int:
+        (owner,) = self.mirror.on_device(self.rows, "rank")
         fault = self._sent(np.array([NOBODY]), wp.int64)
         given = owner, self.rank, self.detector.device_arranged.velocity, self._time_left(), self._sent(world, wp.float64), fault
-        run(integrate.inspect, self.host_rows.count, [self.bodies, *given], self.device)
+        run(integrate.inspect, self.rows.count, [self.step.bodies, *given], self.device)
         lowest = int(fault.numpy()[0])
         return -1 if lowest == NOBODY else lowest
 
-    def commit(self):
-        found, n, array = self.detector, self.host_rows.count, self.device_buffers.array
-        (owner,) = self.mirror.on_device(self.host_rows, "rank")
+    def commit(self) -> Commit:
+        step, n, array = self.step, self.rows.count, self.device_buffers.array
+        (owner,) = self.mirror.on_device(self.rows, "rank")
         # all that may find no room on the device comes before anything of the state changes
         energies, sums = array("energy", n, dtype=wp.float64), array("energy_sum", -(-n // STRETCH), dtype=wp.float64)
-        memory, shift = self._room_to_remember(n), self._sent(self.shift[:n], wp.float64) if self.shifted else None
+        cache, shift = self._room_for_cache(n), self._sent(step.restitution.shift[:n], wp.float64) if step.restitution.moved else None
         drive = None
-        if self.driven is not None:
-            rows, driven = self.driven
+        if step.driven is not None:
+            rows, driven = step.driven
             drive = self._sent_drive(rows, np.hstack([driven.end_position, driven.end_quaternion]), driven.velocity)
-        to = self.now.position, self.now.quaternion, self.now.velocity
-        given = owner, self.rank, found.device_arranged.velocity, self._time_left()
-        run(integrate.commit, n, [self.bodies, *given, *to, energies], self.device)
+        to = step.now.position, step.now.quaternion, step.now.velocity
+        given = owner, self.rank, self.detector.device_arranged.velocity, self._time_left()
+        run(integrate.commit, n, [step.bodies, *given, *to, energies], self.device)
         if shift is not None:
-            run(integrate.shift_bodies, n, [shift, self.now.position], self.device)
+            run(integrate.shift_bodies, n, [shift, step.now.position], self.device)
         if drive is not None:
-            self._drive(drive, self.now)
+            self._drive(drive, step.now)
         self.mirror.changed_on_device()
         if self.lattice is not None:
             self._wrap_on_host()
-        self._remember(memory)
+        self._remember(cache)
         violation = self._report_joints()
         self.taken = True
         self.steps += 1
@@ -507,90 +424,71 @@ class GpuEngine(CpuEngine):
         return Commit(float(sum(sums.numpy().tolist())), violation)
 
     def _wrap_on_host(self):
-        rows = self.rows
-        if self.rules.midpoint:
-            rows.winding[:] = self.winding
-        self._wrap(rows, rows.winding, self.end_lattice)
+        rows = self.current(*POSES)
+        if self.step.winding is not None:
+            rows.winding[:] = self.step.winding
+        periodic_images.wrap(rows.position, rows.velocity, rows.winding, rows.tag, ~self.jointed, self.end_lattice)
+        self.changed("position", "velocity")
 
     def _report_joints(self):
         if self.joints is None:
             return 0.0
-        rows = self.host_rows
-        for name in ("position", "quaternion", "velocity"):
+        rows = self.rows
+        for name in POSES:
             if name in self.mirror.newer_on_device:
-                self.members.fetch(getattr(self.now, name), getattr(rows, name))
+                self.members.fetch(getattr(self.step.now, name), getattr(rows, name))
         self.joints.remember(rows)
         return float(self.joints.report(rows, self.rules.step))
 
     def _keep_order(self, n):
+        """Rows are put in the order of space again, where it has little left to do with theirs."""
         order = self.detector.phases[self.detector.phase].order(n)
-        if order is not None and found_torn(order, n):
-            self._sort_rows(order.astype(np.int32))
+        if order is not None and bool(is_torn(np.asarray(order[:n], np.int32))):
+            order, cache = order.astype(np.int32), self.contact_cache()
+            self.current(*POSES).sort(order)
+            self.set_contact_cache(cache._replace(first=cache.first[order], number=cache.number[order]))
+            if self.joints is not None:
+                self.joints.find_places()
 
-    def _room_to_remember(self, n):
+    def _room_for_cache(self, n):
         """Arrays for the contacts of this step."""
         total, array = self.detector.contact_total, self.device_buffers.array
-        memory = Memory()
+        cache = structs.Memory()
         which = "even" if self.steps % 2 == 0 else "odd"  # the last step's is still being read
-        memory.a, memory.b = array(f"{which}_a", total, dtype=wp.int64), array(f"{which}_b", total, dtype=wp.int64)
-        memory.feature, memory.impulse = array(f"{which}_feature", total, dtype=wp.int32), array(f"{which}_impulse", total, (3,))
-        memory.torque = array(f"{which}_torque", total if self.rolling else 0, (3,))
-        memory.first, memory.number = array(f"{which}_first", n, dtype=wp.int32), array(f"{which}_number", n, dtype=wp.int32)
-        return memory
+        cache.a, cache.b = array(f"{which}_a", total, dtype=wp.int64), array(f"{which}_b", total, dtype=wp.int64)
+        cache.feature, cache.impulse = array(f"{which}_feature", total, dtype=wp.int32), array(f"{which}_impulse", total, (3,))
+        cache.torque = array(f"{which}_torque", total if self.step.rolling else 0, (3,))
+        cache.first, cache.number = array(f"{which}_first", n, dtype=wp.int32), array(f"{which}_number", n, dtype=wp.int32)
+        return cache
 
-    def _remember(self, memory):
-        found, total, n = self.detector, self.detector.contact_total, self.host_rows.count
+    def _remember(self, cache):
+        """The contacts and impulses of this step go into the contact cache."""
+        found, total, n = self.detector, self.detector.contact_total, self.rows.count
         if total:
             unknowns = self.problem.unknowns
-            given = self.problem.slot, unknowns.impulse, unknowns.torque, memory
+            given = self.problem.slot, unknowns.impulse, unknowns.torque, cache
             run(match.remember, total, [found.device_contacts, found.device_arranged.id, *given], self.device)
         if n:
-            wp.copy(memory.first, found.first[:n])
-            wp.copy(memory.number, found.number[:n])
-        self.device_last, self.last_is_new = memory, True
-
-    def _sort_rows(self, order):
-        last = self.last
-        self.rows.sort(order)
-        self.last = last._replace(first=last.first[order], number=last.number[order])
-        if self.joints is not None:
-            self.joints.find_places()
+            wp.copy(cache.first, found.first[:n])
+            wp.copy(cache.number, found.number[:n])
+        self.device_cache, self.cache_is_new = cache, True
 
     # --- out
-    def contacts(self):
-        self._use_threads()
-        found = self.detector
-        if not self.taken:
-            return contact_table.make_table(found.contacts, found.touching, found.arranged)
-        friction, slot = to_host(self.problem.rows.friction), to_host(self.problem.slot)
-        rows = np.zeros((-(-len(slot) // WIDTH), ROWS_BALL, WIDTH), np.float32)  # as the host's blocks have them
-        block, lane = np.divmod(np.arange(len(slot)), WIDTH)
-        rows[block, int(FRICTION) // WIDTH, lane] = friction[slot, 0]
-        rows[block, int(COHESION) // WIDTH, lane] = friction[slot, 1]
-        impulse = to_host(self.problem.unknowns.impulse)[slot]
-        solved = contact_table.Solved(impulse, self.blow, np.arange(len(slot), dtype=np.int32), rows.reshape(-1), len(rows))
-        return contact_table.make_table(found.contacts, found.touching, found.arranged, solved)
-
-    def virial(self):
-        found = self.detector
-        if not self.taken or found.contact_total == 0:
-            return np.zeros((3, 3))
+    def solved_impulses(self) -> tuple[np.ndarray, np.ndarray]:
         impulse = to_host(self.problem.unknowns.impulse)[to_host(self.problem.slot)]
-        return contact_table.virial(found.contacts, found.arranged.tag, found.arranged.reach, impulse, self.blow)
+        return impulse, self.step.restitution.impulse
 
-    def warm_up(self, tell, joints, several=False):
+    def solved_friction(self) -> np.ndarray:
+        return to_host(self.problem.rows.friction)[to_host(self.problem.slot)]
+
+    def warm_up(self, tell: Callable[[str], None], joints: bool, several: bool = False) -> Callable[[], None]:
         """Warp compiles what it does not find in its cache, and does not say so: what takes long, does."""
         waits = threading.Timer(LONG, tell, ["compiling for the device, for this and later runs"])
         waits.daemon = True
         waits.start()
         return waits.cancel
 
-    # --- many processes
-    def places_of(self, ids):
-        return self.host_rows.rows_of(ids)
-
-    # --- detection box by box
-    def find_pairs_within(self, budget):
+    def find_pairs_within(self, budget: Callable[[int, int], bool]) -> bool:
         self.begin()
         self._lay_bounds()
         self.detector.sort_bodies()
@@ -599,17 +497,6 @@ class GpuEngine(CpuEngine):
             return False
         self.detector.fill_pairs()
         return True
-
-    def contacts_in(self, low, high):
-        self.detector.find_contacts()
-        table, reach = self.contacts(), self.detector.arranged.reach
-        of = lambda ids: reach[self.host_rows.rows_of(ids)]  # noqa: E731
-        return table[boxes.owned(of(table.body_a), of(table.body_b), low, high)]
-
-
-def found_torn(order, n):
-    """Whether the order of the cells has little to do with that of the rows."""
-    return bool(is_torn(np.asarray(order[:n], np.int32)))
 
 
 def check_settings(device, precision, broad_phase):

@@ -1,4 +1,4 @@
-"""The working state in two places: rows on the host (``gravel.cpu.rows``) and the same rows on the device, copied only when one side has
+"""The working state in two places: rows on the host (``gravel.host.rows``) and the same rows on the device, copied only when one side has
 changed a field and the other asks for it."""
 
 import numpy as np
@@ -106,5 +106,5 @@ class Mirror:
         self.newer_on_device.update(WRITTEN)
         self.newer_on_host.difference_update(WRITTEN)
 
-    def changed_on_host(self):
-        self.newer_on_host = set(FIELDS)
+    def changed_on_host(self, *names):
+        self.newer_on_host.update(set(names) & set(FIELDS))

@@ -21,7 +21,7 @@ class Bodies:
 
 @wp.struct
 class Arranged:
-    """Bodies as detection and the solver see them; see ``gravel.cpu.collide.bounds.Arranged``. Here they keep the order of the rows."""
+    """Bodies as detection and the solver see them; see ``gravel.host.arrays.Arranged``. Here they keep the order of the rows."""
 
     id: wp.array(dtype=wp.int64)
     reach: wp.array2d(dtype=wp.float64)  # (n, 4) centre, reach
@@ -45,7 +45,7 @@ class Pairs:
 
 @wp.struct
 class Contacts:
-    """Those of one first body side by side; see ``gravel.cpu.collide.narrow.Contacts``."""
+    """Those of one first body side by side; see ``gravel.host.arrays.Contacts``."""
 
     a: wp.array(dtype=wp.int32)
     b: wp.array(dtype=wp.int32)
@@ -108,7 +108,7 @@ class Unknowns:
 
 @wp.struct
 class Memory:
-    """Contacts of the last step, see ``gravel.cpu.solve.match.Memory``."""
+    """Contacts of the last step, see ``gravel.host.contact_cache.Memory``."""
 
     a: wp.array(dtype=wp.int64)
     b: wp.array(dtype=wp.int64)

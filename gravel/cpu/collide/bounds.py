@@ -2,7 +2,7 @@
 
 In: poses, sizes, velocities. Out: ``reach`` (n, 4): centre and the radius of the ball that holds the body, its share of
 the contact margin and the way it may travel in the step; ``statistics`` of fixed chunks, from which the grid is planned.
-``Arranged`` holds the bodies in the order of a broad phase, with what the pair tests need side by side in memory.
+The bodies are arranged in the order of a broad phase, with what the pair tests need side by side in memory (``Arranged``).
 """
 
 import math
@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.formulas import FORMS
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import rotate, to_matrix
 from gravel.formulas import bounds
-from gravel.formulas.bounds import BALL, HASTE, MOVES, OTHER
+from gravel.formulas.bounds import BALL, MOVES, OTHER
+from gravel.host.arrays import CHUNK, is_ball, slack_of
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER, Kernel
+from gravel.host.vectors import rotate, to_matrix
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
-CHUNK = 4096
 BINS = 128  # powers of two of the reach, 2^-64 to 2^63
 
 _formulas = FORMS.of(bounds)
@@ -31,61 +31,6 @@ class Statistics(NamedTuple):
 
     count: np.ndarray  # (chunks, BINS) bodies with a reach in [2^k, 2^(k+1))
     largest: np.ndarray  # (chunks, BINS) largest reach among them
-
-
-class BodyArrays(NamedTuple):
-    """The fields of the bodies, see ``gravel.state``."""
-
-    id: np.ndarray
-    position: np.ndarray
-    quaternion: np.ndarray
-    velocity: np.ndarray
-    inverse_mass: np.ndarray
-    extent: np.ndarray
-    tag: np.ndarray
-    geometry: np.ndarray
-
-
-class Arranged(NamedTuple):
-    """Bodies in the order of the broad phase."""
-
-    order: np.ndarray  # (n,) row of each in the engine's state
-    id: np.ndarray  # (n,)
-    key: np.ndarray  # (n,) its cell
-    reach: np.ndarray  # (n, 4) centre, reach
-    extent: np.ndarray  # (n, 4) size (of a plane its normal in the world frame), slack: reach less bounding radius
-    tag: np.ndarray  # (n, 4) shape, material, group, MOVES
-    mass: np.ndarray  # (n, 2) real, inverse mass and, of a ball, inverse inertia
-    velocity: np.ndarray  # (n + 1, 8) real; the last row is the dummy of padding lanes
-    half: np.ndarray  # (n, 3) half extents of the axis-aligned box, with slack; empty where all movable bodies are balls
-    quaternion: np.ndarray  # (n, 4), of what is neither ball nor plane; empty where there is nothing else
-    geometry: np.ndarray  # (n,) number of the geometry; empty where there is none
-
-
-@njit(**INNER)
-def is_ball(shape, inverse_mass, i):
-    return shape == SPHERE and inverse_mass[i, 1] == inverse_mass[i, 2] and inverse_mass[i, 2] == inverse_mass[i, 3]
-
-
-@njit(**INNER)
-def margin_of(margin, a, b, reach, extent, tag):
-    """The gap below which two arranged bodies count as touching."""
-    near = margin.absolute
-    near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, MOVES] else 0.0
-    near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, MOVES] else 0.0
-    return near
-
-
-@njit(**INNER)
-def slack_of(margin, step, bounding_radius, velocity, i, status, shape):
-    """Margin share and travel of one body, m."""
-    slack = 0.5 * margin.absolute
-    if status == MOVABLE:
-        slack += margin.share * bounding_radius
-    speed = math.sqrt(velocity[i, 0] ** 2 + velocity[i, 1] ** 2 + velocity[i, 2] ** 2)
-    if bounding_radius < math.inf and shape != SPHERE:  # a corner may travel with the turning
-        speed += math.sqrt(velocity[i, 4] ** 2 + velocity[i, 5] ** 2 + velocity[i, 6] ** 2) * bounding_radius
-    return slack + step * HASTE * speed
 
 
 @njit(**INNER)

@@ -7,12 +7,14 @@ themselves in their stead, and ``row`` tells whose rows they have; else these ar
 
 import numpy as np
 
-from gravel.cpu.collide import bounds, brute, bvh, exclude, grid, images, jobs, narrow, sap, territory
-from gravel.cpu.collide.traits import traits_of
-from gravel.cpu.solve import match
-from gravel.cpu.threads import Workers
-
-FEW_BODIES = 64  # up to so many, testing all pairs is quicker than sorting them
+from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
+from gravel.host import collision_filter as exclude
+from gravel.host import pair_ownership as territory
+from gravel.host import periodic_images as images
+from gravel.host import tree
+from gravel.host.arrays import CHUNK, Arranged, Contacts, Pairs
+from gravel.host.threads import Workers
+from gravel.host.traits import FEW_BODIES, traits_of
 
 
 def tile_size(n):
@@ -24,6 +26,7 @@ class Detector:
     def __init__(self, buffers, broad_phase):
         self.buffers, self.broad_phase = buffers, broad_phase
         self.workers = Workers()
+        self.shapes = None  # ``pair_functions.Shapes`` of the scene
         self.cells = grid.make_cells()
         self.members = self.contacts = self.seen = None
         self.pair_capacity = 0
@@ -36,7 +39,7 @@ class Detector:
         """Take note of what kinds of bodies there are."""
         if self.members != rows.members:
             self.members, self.traits = rows.members, traits_of(rows)
-            self.family = self.traits.family
+            self.family = narrow.family_of(self.traits.kinds, self.traits.movers)
             self.kernel = getattr(narrow, f"find_{self.family.name}_contacts", None)
             suits = "brute" if rows.count <= FEW_BODIES else "bvh" if self.traits.mixed else "grid"
             self.phase = suits if self.broad_phase == "auto" else self.broad_phase
@@ -49,7 +52,7 @@ class Detector:
         bodies = bodies if seen is None else seen.bodies
         n = len(bodies.tag)
         self.bodies, self.rules, self.balls = bodies, rules, balls
-        chunks = -(-n // bounds.CHUNK)
+        chunks = -(-n // CHUNK)
         self.tile_size = tile_size(n)
         self.reach = self.buffers.array("reach", n, (4,), "f8")
         self.statistics = self.buffers.kept("statistics", chunks, lambda: self._statistics(chunks))
@@ -63,8 +66,8 @@ class Detector:
         if self.phase == "grid":
             grid.sort_into_cells(self.reach, self.statistics, self.cells, keys, self.order, spare, self.cell_start)
         elif self.phase == "bvh":
-            self.in_tree = bvh.sort_along_curve(self.reach, keys, self.order, spare)
-            self.tree = array("tree", bvh.tree_rows(self.in_tree), (6,), "f8")
+            self.in_tree = tree.sort_along_curve(self.reach, keys, self.order, spare)
+            self.tree = array("tree", tree.tree_rows(self.in_tree), (6,), "f8")
         elif self.phase == "sap":
             self.line = array("line", 3, dtype="f8")
             self.swept = sap.sort_along_axis(self.reach, self.statistics, keys, self.order, spare, self.line)
@@ -131,7 +134,7 @@ class Detector:
             self._find_by_jobs()
         else:
             self._find_by_family()
-        self.contact_total, self.penetration = match.summarise(self.contacts.start, self.contacts.count, self.contacts.gap)
+        self.contact_total, self.penetration = narrow.summarise(self.contacts.start, self.contacts.count, self.contacts.gap)
         self.touching = self.contacts
         if self.seen is not None:
             a, b = (self.buffers.array(name, len(self.contacts.a), dtype="i4") for name in ("touching_a", "touching_b"))
@@ -141,7 +144,7 @@ class Detector:
     def _find_by_family(self):
         """In one pass: the family's table holds all pairs."""
         rules, room = self.rules, 0
-        library = self.family.library(rules.shapes)
+        library = self.family.library(self.shapes)
         while True:
             contacts = self._contacts_with_room(room)
             rest = self.many, self.tile_size, rules.margin, rules.step, contacts
@@ -154,7 +157,7 @@ class Detector:
 
     def _find_by_jobs(self):
         """Job by job and table by table, see ``jobs``."""
-        rules, arranged, shapes = self.rules, self.arranged, self.rules.shapes
+        rules, arranged, shapes = self.rules, self.arranged, self.shapes
         pairs, tile_count = (self.pairs, self.pair_capacity), len(self.pairs.count)
         while True:
             listed = self._jobs(tile_count * self.job_capacity, tile_count)
@@ -197,7 +200,7 @@ class Detector:
 
     def _arranged(self, n):
         array = self.buffers.array
-        return bounds.Arranged(
+        return Arranged(
             array("order", n, dtype="i4"),
             array("arranged_id", n, dtype="i8"),
             array("arranged_key", n, dtype="i4"),
@@ -213,7 +216,7 @@ class Detector:
 
     def _pairs(self, room, tile_count):
         array = self.buffers.array
-        return grid.Pairs(array("pair_a", room, dtype="i4"), array("pair_b", room, dtype="i4"), array("pair_count", tile_count, dtype="i8"))
+        return Pairs(array("pair_a", room, dtype="i4"), array("pair_b", room, dtype="i4"), array("pair_count", tile_count, dtype="i8"))
 
     def _jobs(self, room, tile_count):
         array = self.buffers.array
@@ -235,7 +238,7 @@ class Detector:
 
     def _contacts(self, room, tile_count, n):
         array = self.buffers.array
-        return narrow.Contacts(
+        return Contacts(
             array("contact_a", room, dtype="i4"),
             array("contact_b", room, dtype="i4"),
             array("feature", room, dtype="i4"),

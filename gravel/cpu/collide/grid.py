@@ -22,10 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import BINS, CHUNK, MOVES
-from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import rotate_back, to_matrix
+from gravel.cpu.collide.bounds import BINS
+from gravel.formulas.bounds import MOVES
+from gravel.host.arrays import CHUNK
+from gravel.host.sort import radix_sort
+from gravel.host.threads import INNER, Kernel
+from gravel.host.traits import CELLS_PER_BODY, HUGE_LIMIT, HUGE_RATIO
+from gravel.host.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, SHAPE
 
@@ -35,9 +38,6 @@ C1, C2, C3 = np.uint64(CANDIDATES), np.uint64(2 * CANDIDATES), np.uint64(3 * CAN
 CROWD = 4.0  # bodies that a body may meet in its own cell, on average, for one level to serve all sizes
 SPARSE, CELL_BODIES = 0.5, 2.0  # bodies a cell below which wider cells are tried, and how many those hold: fewer cells stay in the cache
 ONE_WIDE, ONE, SEVERAL = range(3)  # levels of cells: what is tried, in this order
-CELLS_PER_BODY = 8  # at most, beyond the first cube of 512 cells of a level
-HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
-HUGE_RATIO = 4.0  # ... each at least so many times larger than any body in them
 
 
 class Cells(NamedTuple):
@@ -54,14 +54,6 @@ class Cells(NamedTuple):
 def make_cells():
     whole = lambda *shape: np.zeros(shape, np.int64)  # noqa: E731
     return Cells(np.zeros(LEVELS), whole(LEVELS, 3), whole(LEVELS, 3), whole(LEVELS + 1), whole(LEVELS), whole(2))
-
-
-class Pairs(NamedTuple):
-    """Candidate pairs by tile of the first body: tile t holds entries [t * capacity, t * capacity + count[t])."""
-
-    a: np.ndarray
-    b: np.ndarray
-    count: np.ndarray
 
 
 def most_cells(bodies):

@@ -13,25 +13,12 @@ from numba import njit, prange
 
 from gravel.cpu.collide import pair_functions as table
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import HASTE, margin_of, scale_of
-from gravel.cpu.threads import INNER, Kernel, named
+from gravel.cpu.collide.bounds import scale_of
+from gravel.formulas.bounds import HASTE
+from gravel.host.arrays import margin_of
+from gravel.host.threads import INNER, Kernel, named
 from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
-
-
-class Contacts(NamedTuple):
-    """Contact c of tile t: start[t] <= c < start[t] + count[t]. Bodies are places in the arranged order."""
-
-    a: np.ndarray
-    b: np.ndarray
-    feature: np.ndarray
-    normal: np.ndarray  # (c, 3) real, from a to b
-    arm: np.ndarray  # (c, 3) real, from the centre of a to the contact point
-    gap: np.ndarray  # (c,) real, negative in penetration
-    start: np.ndarray  # (tiles,)
-    count: np.ndarray  # (tiles,)
-    first: np.ndarray  # (n + 1,) of each arranged body, the first contact it found
-    number: np.ndarray  # (n + 1,) and how many
 
 
 @njit(**INNER)
@@ -210,6 +197,17 @@ def find_ellipsoid_contacts(pairs, capacity, arranged, method, many, tile_size, 
         if overflown(contacts, total):
             return np.int64(-1)
     return total
+
+
+@njit(nogil=True, error_model="numpy", cache=True)
+def summarise(start, count, gap):
+    """(number of contacts, largest penetration in m)."""
+    total, depth = 0, 0.0
+    for tile in range(count.size):
+        total += count[tile]
+        for c in range(start[tile], start[tile] + count[tile]):
+            depth = max(depth, -gap[c])
+    return total, depth
 
 
 class Family(NamedTuple):

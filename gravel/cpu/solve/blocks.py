@@ -25,8 +25,8 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.solve.prefetch import prefetch
-from gravel.cpu.threads import INNER, PARALLEL, Kernel, named
 from gravel.formulas.momentum import LAGGED, NEVER, RENEWED, pace
+from gravel.host.threads import INNER, PARALLEL, Kernel, named
 
 # What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
 # the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.
@@ -79,13 +79,6 @@ class Unknowns(NamedTuple):
     last_velocity: np.ndarray
     inertia: np.ndarray  # (bodies * 8,) inverse inertia xx xy xz yy yz zz, world frame; empty for spherical bodies
     slip: np.ndarray  # [block][lane] mu |u_t| as the sweeps know it, m/s: De Saxcé's term; zero in the cone model
-
-
-class Scalars(NamedTuple):
-    coulomb: float  # 1: the De Saxcé term removes the sliding gap of the cone model; 0: the convex cone model
-    step: float  # h, s
-    recovery: float  # share of a penetration that a step may take back
-    recovery_speed: float  # and the speed at which it may, m/s
 
 
 @njit(**INNER)

@@ -4,24 +4,11 @@ In: contacts, and ``Memory`` of the last step. Out: starting impulses. A pair ma
 contacts that either body found are searched; they are few and lie side by side.
 """
 
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, Kernel
-
-
-class Memory(NamedTuple):
-    """Contacts of the last step. Bodies go by their ids; which contacts a body found is kept with its row."""
-
-    a: np.ndarray  # (c,) ids
-    b: np.ndarray
-    feature: np.ndarray
-    impulse: np.ndarray  # (c, 3) real, on b, world frame
-    torque: np.ndarray  # (c, 3) real, rolling and spinning; empty where there is none
-    first: np.ndarray  # (rows,) first contact that each body found; rows of later bodies are missing
-    number: np.ndarray  # (rows,) and how many
+from gravel.host.threads import INNER, Kernel
 
 
 @njit(**INNER)
@@ -87,25 +74,3 @@ def remember(tile_size, contacts, order, identity, blocks_impulse, blocks_torque
     """The memory := this step's contacts and the impulses that the solver left in its blocks."""
     for tile in prange(contacts.count.size):
         remember_tile(np.int64(tile), tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory)
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
-def summarise(start, count, gap):
-    """(number of contacts, largest penetration in m)."""
-    total, depth = 0, 0.0
-    for tile in range(count.size):
-        total += count[tile]
-        for c in range(start[tile], start[tile] + count[tile]):
-            depth = max(depth, -gap[c])
-    return total, depth
-
-
-@njit(nogil=True, error_model="numpy", cache=True)
-def listed(first, number):
-    """The remembered contacts that rows have, in the order of the rows: their places."""
-    places, k = np.empty(number.sum(), np.int64), 0
-    for row in range(number.size):
-        for c in range(first[row], first[row] + number[row]):
-            places[k] = c
-            k += 1
-    return places

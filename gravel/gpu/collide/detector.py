@@ -7,12 +7,6 @@ copies (``arranged``, ``contacts``, ``touching``), made when they are first aske
 import numpy as np
 import warp as wp
 
-from gravel.cpu.collide import bounds as host_bounds
-from gravel.cpu.collide import exclude, images, territory
-from gravel.cpu.collide import narrow as host_narrow
-from gravel.cpu.collide.detector import FEW_BODIES
-from gravel.cpu.collide.grid import Pairs as HostPairs
-from gravel.cpu.collide.traits import traits_of
 from gravel.gpu.collide import narrow
 from gravel.gpu.collide.bounds import arrange
 from gravel.gpu.collide.brute import Brute
@@ -23,6 +17,13 @@ from gravel.gpu.collide.near import FEW
 from gravel.gpu.devices import to_device, to_host
 from gravel.gpu.launch import last_of, run, scan
 from gravel.gpu.structs import Arranged, Contacts, Margin, Pairs
+from gravel.host import collision_filter as exclude
+from gravel.host import pair_ownership as territory
+from gravel.host import periodic_images as images
+from gravel.host.arrays import Arranged as HostArranged
+from gravel.host.arrays import Contacts as HostContacts
+from gravel.host.arrays import Pairs as HostPairs
+from gravel.host.traits import FEW_BODIES, traits_of
 from gravel.shapes import PLANE, SPHERE
 
 PHASES = {"grid": Grid, "bvh": Tree, "brute": Brute}
@@ -187,7 +188,7 @@ class DeviceDetector:
 
     @property
     def arranged(self):
-        """``gravel.cpu.collide.bounds.Arranged``; velocities as they were when first asked for."""
+        """``gravel.host.arrays.Arranged``; velocities as they were when first asked for."""
         return self._copy("arranged", self._arranged_on_host)
 
     def _arranged_on_host(self):
@@ -195,7 +196,7 @@ class DeviceDetector:
         columns = (
             to_host(getattr(found, name)) for name in ("reach", "extent", "tag", "mass", "velocity", "half", "quaternion", "geometry")
         )
-        return host_bounds.Arranged(self.order, to_host(found.id), self.order, *columns)
+        return HostArranged(self.order, to_host(found.id), self.order, *columns)
 
     @property
     def reach(self):
@@ -203,7 +204,7 @@ class DeviceDetector:
 
     @property
     def contacts(self):
-        """``gravel.cpu.collide.narrow.Contacts`` in one tile."""
+        """``gravel.host.arrays.Contacts`` in one tile."""
         return self._copy("contacts", lambda: self._contacts_on_host(self.device_contacts))
 
     @property
@@ -215,4 +216,4 @@ class DeviceDetector:
     def _contacts_on_host(self, found):
         columns = (to_host(getattr(found, name)) for name in ("a", "b", "feature", "normal", "arm", "gap"))
         tile = np.zeros(1, np.int64), np.array([self.contact_total])
-        return host_narrow.Contacts(*columns, *tile, to_host(self.first), to_host(self.number))
+        return HostContacts(*columns, *tile, to_host(self.first), to_host(self.number))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
-from gravel.cpu.solve.block_problem import NO_JOINTS
 from gravel.engine import ALONE
 from gravel.formulas.momentum import NEVER, WILD
 from gravel.gpu.devices import REDUCERS, to_device, workers_of
@@ -21,6 +20,7 @@ from gravel.gpu.solve import assemble, colours, cones
 from gravel.gpu.solve import blocks as kernels
 from gravel.gpu.solve.incidence import find_incidence
 from gravel.gpu.structs import Rows, Unknowns, as_rows
+from gravel.host.joints.block import NO_JOINTS
 
 
 class Vector(NamedTuple):

@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK, slack_of
-from gravel.cpu.collide.images import windings_of
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.arrays import CHUNK, slack_of
+from gravel.host.periodic_images import windings_of
+from gravel.host.threads import INNER, Kernel
 from gravel.state import EVERYWHERE, LEAVING, MOVABLE, SHAPE, STATUS
 
 AMPLE = 1.01  # times a body's slack: what a top's angular velocity may grow by until the middle of a step
@@ -168,3 +168,14 @@ def adopt_contacts(known, place_of, contacts, identity, impulse, torque):
                     impulse[c, axis] = sign * old_impulse[k, axis]
                     if torque.size > 0:
                         torque[c, axis] = sign * old_torque[k, axis]
+
+
+def moved_contacts(cache, rows, *of_pairs):
+    """(places in the cache, ranks) of the contacts that another process solves from now on; see ``list_moved_contacts``."""
+    room = 256
+    while True:
+        contact, target = np.empty(room, np.int64), np.empty(room, np.int64)
+        found = int(list_moved_contacts(cache, rows, *of_pairs, contact, target))
+        if found <= room:
+            return contact[:found], target[:found]
+        room = 2 * found

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from gravel.cpu.collide import bvh, rays
+from gravel.host import rays
+from gravel.host import tree as body_tree
 
 HAIR = 1e-14  # by which boxes are wider than bodies, relative: roundings must not make a ray miss what it grazes
 
@@ -19,7 +20,7 @@ def cast_rays(bodies, library, origins, directions, reach):
     n = len(origins)
     row, distance, point, normal = np.empty(n, np.int64), np.empty(n), np.empty((n, 3)), np.empty((n, 3))
     queried, in_tree, centre, half = _in_tree_order(bodies, *bounding_boxes(bodies, library))
-    tree, surfaces = np.empty((bvh.tree_rows(in_tree), 6)), rays.surfaces_of(library)
+    tree, surfaces = np.empty((body_tree.tree_rows(in_tree), 6)), rays.surfaces_of(library)
     rays.cast_rays(origins, directions, reach, queried, in_tree, centre, half, tree, surfaces, row, distance, point, normal)
     body = np.full(n, -1, np.int64)
     body[row >= 0] = bodies.id[row[row >= 0]]
@@ -39,7 +40,7 @@ def _in_tree_order(bodies, low, high):
     half = np.maximum(high - centre[:, :3], centre[:, :3] - low)
     centre[:, 3] = np.where(endless, np.inf, np.linalg.norm(half, axis=1))
     keys, order, spare = (np.empty(n, np.int32) for _ in range(3))
-    in_tree = bvh.sort_along_curve(centre, keys, order, spare)
+    in_tree = body_tree.sort_along_curve(centre, keys, order, spare)
     pose = np.column_stack([bodies.position, bodies.quaternion, bodies.extent[:, :3]])
     tag = np.column_stack([bodies.shape, bodies.geometry])
     return rays.Queried(order, pose[order], tag[order], boxes[order]), in_tree, centre[order], half[order]

@@ -1,7 +1,7 @@
 """Bodies that sleep: which of them are touched by one that is awake, and the impulses of their contacts until they wake.
 
 A sleeper is arranged as a body that cannot move: pairs of sleepers, or of a sleeper and a fixed body, are not listed. What the last step
-knew of their contacts (``match.Memory``) would be lost; it is kept aside by ids (``Slept``) and given back to those that wake, so that
+knew of their contacts (``contact_cache``) would be lost; it is kept aside by ids (``Slept``) and given back to those that wake, so that
 they start as they stopped.
 """
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.collide.bounds import MOVES
-from gravel.cpu.solve import match
+from gravel.formulas.bounds import MOVES
+from gravel.host.contact_cache import Memory, listed
 from gravel.state import SLEEPING, STATUS
 
 
 class Slept(NamedTuple):
-    """Contacts of sleeping bodies, as in ``match.Memory``; torques are always there."""
+    """Contacts of sleeping bodies, as in ``contact_cache.Memory``; torques are always there."""
 
     a: np.ndarray
     b: np.ndarray
@@ -45,7 +45,7 @@ def find_touched(contacts, moves, row, tag, touched):
 
 def put_aside(slept, last, asleep, rows_of):
     """``slept`` and what the memory of the ``last`` step holds of the rows that are ``asleep`` (a mask)."""
-    places = match.listed(last.first, last.number)
+    places = listed(last.first, last.number)
     of_sleepers = [_marked(asleep, rows_of(ends[places])) for ends in (last.a, last.b)]
     places = places[of_sleepers[0] | of_sleepers[1]]
     torque = last.torque if len(last.torque) else np.zeros((len(last.a), 3), last.impulse.dtype)
@@ -68,7 +68,7 @@ def give_back(slept, last, woken, rows_of):
     torque = last.torque if len(last.torque) else np.zeros((len(last.a), 3), last.impulse.dtype)
     own = (last.a, last.b, last.feature, last.impulse, torque)
     columns = (np.concatenate([old, new[order]]) for old, new in zip(own, slept))
-    return Slept(*(values[~back] for values in slept)), match.Memory(*columns, first, number)
+    return Slept(*(values[~back] for values in slept)), Memory(*columns, first, number)
 
 
 def _marked(mask, rows):

@@ -3,7 +3,7 @@
 The shapes are pure functions in the frame of the body. A convex solid gives the interval (t_in, t_out) in which a ray is inside
 it, empty if t_in > t_out; the hit is the first end of it that lies ahead. A ray that starts inside thus hits the surface where
 it leaves. Rays are moved along themselves to their point nearest to the body first, so that distant ones lose no digits.
-Bodies are found in the tree of ``gravel.cpu.collide.bvh``, triangles in that of their mesh, both with a stack, the nearer node first.
+Bodies are found in the tree of ``gravel.host.tree``, triangles in that of their mesh, both with a stack, the nearer node first.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bvh import LEAF, build_tree, leaf_room_of
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import rotate, rotate_back, to_matrix
+from gravel.host.threads import INNER, Kernel
+from gravel.host.tree import LEAF, build_tree, leaf_room_of
+from gravel.host.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
 from gravel.shapes.geometry import LEAF as TRIANGLES
 from gravel.state import SHAPE

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK, MOVES, BodyArrays, slack_of
-from gravel.cpu.threads import INNER, Kernel
-from gravel.engine import Lattice
+from gravel.engine import CellTooSmall, Lattice
+from gravel.formulas.bounds import MOVES
+from gravel.host.arrays import CHUNK, BodyArrays, slack_of
+from gravel.host.threads import INNER, Kernel
 from gravel.state import MOVABLE, SHAPE, STATUS
 
 STAYS = ("id", "inverse_mass", "extent", "geometry")  # fields that change only when rows do
@@ -374,3 +375,38 @@ def wrap(position, velocity, winding, tag, free, lattice):
     are not ``free`` (empty: all are): a machine stays together."""
     for chunk in prange((tag.shape[0] + CHUNK - 1) // CHUNK):
         wrap_chunk(np.int64(chunk), position, velocity, winding, tag, free, lattice)
+
+
+class GhostBuilder:
+    """Builds what detection sees of a periodic scene, in buffers that stay from step to step."""
+
+    def __init__(self, buffers):
+        self.buffers = buffers
+        self.copied = ()  # which rows, in which arrays, ``bodies`` has copies of
+
+    def build(self, bodies, version, lattice, margin, step):
+        """The bodies folded into the cell, followed by their ghosts. ``version`` of the rows: fields that change only when rows do are
+        copied only then."""
+        n, array = len(bodies.tag), self.buffers.array
+        rest, chunks = (lattice, margin, step), -(-n // CHUNK)
+        largest, count = array("largest_reach", chunks, (3,), "f8"), array("image_count", chunks + 1, dtype="i8")
+        find_largest(bodies, *rest, largest)
+        worst = largest[np.argmax(largest[:, 1])]
+        if CELLS * worst[1] > lattice.length.min():
+            raise CellTooSmall(int(bodies.id[int(worst[2])]), float(worst[1]), CELLS * float(worst[1]))
+        most = largest[:, 0].max()
+        count_images(bodies, *rest, most, np.empty(0, np.int32), np.empty((0, 3)), count)
+        total = n + int(count[-1])
+        seen = self.buffers.kept("seen", total, lambda: self._seen(total, bodies))
+        known = version, *(id(self.buffers.held[f"seen_{name}"]) for name in STAYS)
+        if self.copied != known:
+            self.copied = known
+            for name in STAYS:
+                getattr(seen.bodies, name)[:n] = getattr(bodies, name)
+        fill_seen(bodies, *rest, most, count, *seen)
+        return seen
+
+    def _seen(self, total, bodies):
+        array = self.buffers.array
+        fields = (array(f"seen_{name}", total, of.shape[1:], of.dtype) for name, of in bodies._asdict().items())
+        return Seen(BodyArrays(*fields), array("seen_source", total, dtype="i4"), array("seen_drift", total, (3,), "f8"))

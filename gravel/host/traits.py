@@ -7,12 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.collide import grid, narrow
-from gravel.cpu.collide.bounds import is_ball
+from gravel.host.arrays import is_ball
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS, can_move
 
 BINS, PER_OCTAVE, MIDDLE = 2048, 8, 1024  # of bounding radii: so many bins from each power of two to the next
+FEW_BODIES = 64  # up to so many, testing all pairs is quicker than sorting them
+CELLS_PER_BODY = 8  # at most, beyond the first cube of 512 cells of a level
+HUGE_LIMIT = 32  # at most so many bodies are kept out of the cells ...
+HUGE_RATIO = 4.0  # ... each at least so many times larger than any body in them
 MIXED = 3  # octaves that the largest bodies' radius is above the median, from which on the tree is quicker than the grid
 
 
@@ -25,10 +28,6 @@ class Traits(NamedTuple):
     shared: bool  # some shapes have a geometry
     mixed: bool  # sizes differ so much that the grid's cells would serve few
     smallest: float  # bounding radius of the bodies that can move, m
-
-    @property
-    def family(self):
-        return narrow.family_of(self.kinds, self.movers)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -64,9 +63,9 @@ def traits_of(bodies):
 def _are_mixed(count):
     """Planes, and a few bodies that are far larger than the rest, count for neither: the grid keeps them out of its cells."""
     total = int(count.sum())
-    if total <= 10 * grid.HUGE_LIMIT:
+    if total <= 10 * HUGE_LIMIT:
         return False
     up = np.cumsum(count)
     median = int(np.searchsorted(up, (total + 1) // 2))
-    largest = int(np.searchsorted(up, total - grid.HUGE_LIMIT))
+    largest = int(np.searchsorted(up, total - HUGE_LIMIT))
     return largest - median >= MIXED * PER_OCTAVE

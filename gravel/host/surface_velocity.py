@@ -9,8 +9,8 @@ A surface moves along itself: what its velocity has along the contact's normal d
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import cross, rotate, to_matrix
+from gravel.host.threads import INNER, Kernel
+from gravel.host.vectors import cross, rotate, to_matrix
 
 
 @njit(**INNER)
@@ -50,3 +50,18 @@ def find_carry(contacts, order, row, quaternion, reach, surface, drift, carry):
     latter, ``drift`` by the former; either may be empty."""
     for tile in prange(contacts.count.size):
         carry_of_tile(np.int64(tile), contacts, order, row, quaternion, reach, surface, drift, carry)
+
+
+def any_moves(surface, lattice):
+    """Whether surfaces, or copies of a cell that deforms, move by themselves."""
+    return _flows(lattice) or len(surface) > 0
+
+
+def _flows(lattice):
+    return lattice is not None and (lattice.tilt_rate != 0.0 or bool(np.any(lattice.rate)))
+
+
+def find_at_contacts(found, quaternion, surface, lattice, carry):
+    """``carry`` (c, 3) for the contacts that a detector has ``found``; ``quaternion`` and ``surface`` by row."""
+    drift = found.seen.drift if _flows(lattice) else np.empty((0, 3))
+    find_carry(found.contacts, found.order, found.row, quaternion, found.arranged.reach, surface, drift, carry)

@@ -1,4 +1,4 @@
-"""The contact table of the CPU engine: contacts out of tiles and blocks, into arrays that users read.
+"""The contact table: contacts out of tiles, into arrays that users read.
 
 In: contacts tile by tile, and what the step made of them. Out: columns sorted by body_a < body_b and feature. The contacts are
 sorted by counting: each goes to the others of its lower id, and those few are put in order.
@@ -10,9 +10,8 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.contacts import ContactTable
-from gravel.cpu.collide.bounds import MOVES
-from gravel.cpu.solve.blocks import COHESION, FRICTION, WIDTH, row_offset
-from gravel.cpu.threads import INNER, Kernel
+from gravel.formulas.bounds import MOVES
+from gravel.host.threads import INNER, Kernel
 
 CHUNK = 4096
 SLIDING = 0.999  # of what friction can bear
@@ -35,10 +34,8 @@ class Solved(NamedTuple):
     """What a step has made of its contacts."""
 
     impulse: np.ndarray  # (c, 3) of the cone problem
-    blow: np.ndarray  # (c, 3) of impacts; empty where nothing bounces
-    slot: np.ndarray  # (c,) place in the blocks
-    rows: np.ndarray  # of the blocks
-    ball_blocks: int  # how many of the blocks are the balls'
+    of_impacts: np.ndarray  # (c, 3) impulse of impacts; empty where nothing bounces
+    friction: np.ndarray  # (c, 2) coefficient of friction, cohesive impulse
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -81,7 +78,8 @@ def order_chunk(chunk, end, place, high, feature):
 
 @njit(**INNER)
 def fill_chunk(chunk, place, high, contacts, identity, reach, solved, columns):
-    normals, arms, gaps, rows, blow, impulses = contacts.normal, contacts.arm, contacts.gap, solved.rows, solved.blow, solved.impulse
+    normals, arms, gaps = contacts.normal, contacts.arm, contacts.gap
+    frictions, blow, impulses = solved.friction, solved.of_impacts, solved.impulse
     body_a, body_b, point, normal, gap = columns.body_a, columns.body_b, columns.point, columns.normal, columns.gap
     impulse, sliding = columns.impulse, columns.sliding
     for r in range(chunk * CHUNK, min((chunk + 1) * CHUNK, place.size)):
@@ -93,13 +91,12 @@ def fill_chunk(chunk, place, high, contacts, identity, reach, solved, columns):
         for k in range(3):
             point[r, k] = reach[a, k] + float(arms[c, k])
             normal[r, k] = sign * normals[c, k]
-        if rows.size == 0:
+        if frictions.size == 0:
             continue
         px, py, pz = float(impulses[c, 0]), float(impulses[c, 1]), float(impulses[c, 2])
         nx, ny, nz = float(normals[c, 0]), float(normals[c, 1]), float(normals[c, 2])
         push = px * nx + py * ny + pz * nz
-        at = row_offset(solved.slot[c] // WIDTH, solved.ball_blocks) + solved.slot[c] % WIDTH
-        friction, load = float(rows[at + np.int64(FRICTION)]), push + float(rows[at + np.int64(COHESION)])
+        friction, load = float(frictions[c, 0]), push + float(frictions[c, 1])
         tx, ty, tz = px - push * nx, py - push * ny, pz - push * nz
         sliding[r] = load > 0.0 and np.sqrt(tx * tx + ty * ty + tz * tz) >= SLIDING * friction * load
         if blow.size > 0:
@@ -137,7 +134,7 @@ def make_table(contacts, touching, arranged, solved=None):
     order_hubs(end, place, high)
     total, none = len(place), np.empty((0, 3), contacts.gap.dtype)
     if solved is None:
-        solved = Solved(none, none, np.empty(0, np.int32), none[:, 0], 0)
+        solved = Solved(none, none, none[:, :2])
     columns = Columns(
         np.empty(total, np.int64),
         np.empty(total, np.int64),

@@ -1,0 +1,107 @@
+"""Restitution as a stage of the step: impacts one after the other (``impacts``), before the cone problem.
+
+In: contacts, the velocities of the arranged bodies, which it changes, and the rules. Out: ``Restitution``. Several processes take turns
+where they act on the same bodies.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gravel.host import impacts
+
+
+class Restitution(NamedTuple):
+    """What impacts have done in a step."""
+
+    collisions: int
+    penetration: float  # m, largest on the ways that bodies really take
+    impulse: np.ndarray  # (c, 3) N s of the impacts at each contact, on b; empty where nothing bounces
+    surface: np.ndarray  # (c, 3) m/s: what joins the bias of each contact; what its surfaces move at, and what impacts ask for besides
+    shift: np.ndarray  # (n, 3) m: what the way of each arranged body differs from that at its new velocity
+    moved: bool  # whether any body was struck
+
+
+def no_impacts(penetration: float, impulse: np.ndarray, surface: np.ndarray) -> Restitution:
+    """Nothing bounces."""
+    return Restitution(0, penetration, impulse, surface, np.empty((0, 3)), False)
+
+
+class ImpactSolver:
+    """The impacts of one step. ``found``: the detector, with contacts and arranged bodies; ``impulse`` (c, 3) is filled."""
+
+    def __init__(self, found: Any, inertia: np.ndarray, surface: np.ndarray, rules: Any, share: Any, buffers: Any):
+        self.found, self.inertia, self.surface, self.rules, self.share, self.buffers = found, inertia, surface, rules, share, buffers
+        n, array = len(found.order), buffers.array
+        self.shift, self.since = array("shift", n, (3,), "f8"), array("since", n, dtype="f8")
+        self.blows, self.partners = array("blows", n, (2,), "f8"), array("partners", n, dtype="i4")
+
+    def solve(self, impulse: np.ndarray) -> Restitution:
+        found, rules, share = self.found, self.rules, self.share
+        self.impulse = impulse
+        impulse[:], self.shift[:], self.since[:], self.blows[:] = 0, 0, 0, 0
+        impacts.count_partners(found.touching, self.partners)
+        touched = np.ones(len(found.order), np.bool_)
+        if share.alone:
+            collisions = int(self._strike(touched, np.empty(0, np.bool_))[0])
+            moved = collisions > 0
+        else:
+            collisions, moved = self._solve_in_turns(touched)
+        lifted = self.buffers.array("lifted", len(impulse), (3,))
+        seen, on = (found.contacts, found.touching, found.arranged), self._rules_of_impacts()
+        outcome = self.since, impulse, self.shift, rules.scalars, rules.margin, lifted
+        penetration = float(impacts.leave_flying(*seen, self.surface, *on, *outcome))
+        return Restitution(collisions, penetration, impulse, lifted, self.shift, moved)
+
+    def _rules_of_impacts(self):
+        rules = self.rules
+        times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
+        return rules.contact_values, times, rules.gravity, rules.threshold
+
+    def _strike(self, touched, barred):
+        """(collisions, collisions that wait for a barred body)"""
+        found = self.found
+        seen, on = (found.contacts, found.touching, found.arranged), self._rules_of_impacts()
+        state = self.since, self.impulse, self.shift, self.blows
+        return impacts.bounce(*seen, self.inertia, self.surface, *on, self.partners, touched, barred, *state)
+
+    def _solve_in_turns(self, touched):
+        """Where several processes act on a body, one at a time may strike it: two impacts at once would be too much. Returns how many
+        there were here, and whether there was any on any process."""
+        velocity, n, share = self.found.arranged.velocity, len(self.partners), self.share
+        share.sums(self.partners[:, None])
+        here = anywhere = 0
+        for turn in range(impacts.TURNS):
+            barred = np.zeros(n, np.bool_)
+            barred[share.barred(turn)] = True
+            before = self._ways()
+            share.note(velocity)
+            struck, waiting = self._strike(touched, barred)
+            share.add(velocity)
+            here += struck
+            struck, waiting = share.total(struck, waiting)
+            anywhere += struck
+            if struck > 0:
+                self._share_ways(before)
+            if struck + waiting == 0:
+                break
+            touched[:] = False  # all has been said of the others
+            touched[share.places] = True
+        return int(here), anywhere > 0
+
+    def _ways(self):
+        """What impacts know of the bodies that several processes act on, beside their velocities."""
+        places = self.share.places
+        return np.concatenate([self.shift[places], self.since[places, None], self.blows[places]], axis=1)
+
+    def _share_ways(self, before):
+        """A velocity alone does not tell where a body is: what one process changed in this turn of its ``shift``, of the time ``since`` its
+        last impact and of its ``blows``, the others know before the next one."""
+        places, velocity = self.share.places, self.found.arranged.velocity
+        ways = self.buffers.array("ways", len(velocity), velocity.shape[1:], velocity.dtype.str[1:])
+        ways[places] = 0
+        self.share.note(ways)
+        ways[places, : before.shape[1]] = self._ways() - before
+        self.share.add(ways)
+        now = before + ways[places, : before.shape[1]]
+        self.shift[places], self.since[places], self.blows[places] = now[:, :3], now[:, 3], now[:, 4:]
