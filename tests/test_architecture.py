@@ -35,15 +35,18 @@ ALLOWED = {
     "kernel_cache": set(),
     "printing": {"printing"},  # how things print: every room may ask it
     "printing.notebook": {"view"},  # draws what a notebook shows; whoever can be shown asks it then
-    "formulas": {"formulas", "shapes"},
+    "formulas": {"formulas", "model.materials", "shapes"},
     "model": {"checks", "rotations"},
     "model.cell": {"checks", "engine"},
     "model.servo": PLAIN,
     "shapes": {"checks", "rotations", "shapes"},
     "joints": {"checks", "errors", "model.motion", "rotations", "state", "joints"},
-    "engine": {"checks", "cpu", "gpu"},  # the one place that knows the engines; it imports them when they are asked for
-    "cpu": ENGINE_ROOM | {"cpu"},
-    "gpu": ENGINE_ROOM | {"cpu", "errors", "gpu"},  # some stages run on the host
+    "engine": {"checks", "cpu", "gpu", "host.threads"},  # the one place that knows the engines; it imports them when they are asked for
+    "host": ENGINE_ROOM | {"host", "model.materials"},  # what runs on the host for any engine
+    "cpu": ENGINE_ROOM | {"cpu", "host"},  # the engines are siblings: neither imports the other
+    "cpu.collide": ENGINE_ROOM | {"cpu.collide", "host"},  # detection and the solver do not know each other
+    "cpu.solve": (ENGINE_ROOM - {"joints"}) | {"cpu.solve", "host"},
+    "gpu": ENGINE_ROOM | {"errors", "gpu", "host"},
     "mpi": PLAIN | {"engine", "errors", "running.processes", "mpi"},
     "scene": PLAIN | {"engine", "running.processes", "detection.queries", "scenefile"},  # from_file and to_file hand over to it
     "solvers": {"checks", "engine"},
@@ -67,7 +70,7 @@ ALLOWED = {
     "view": {"checks", "model.cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}
     | {"running.run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
     "scenes": USER | {"measures", "scenes"},
-    "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "cli", "view"},
+    "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "host", "cli", "view"},
     "packing": PLAIN | {"kernel_cache", "engine", "scene", "solvers", "detection", "simulation", "packing"},
     "scenefile": USER | {"measures", "scenefile", "scenes"},
     "validation": USER | {"measures", "scenes", "view", "validation", "__version__"},
@@ -141,8 +144,8 @@ def test_kernels_are_made_of_sources_that_the_cache_knows():
 
 
 def test_nothing_but_the_engine_module_and_the_benches_knows_an_engine():
-    knowing = {room for room, _, path in files_by_room() if any(within(name, {"cpu", "gpu"}) for name in imports_of(path))}
-    assert knowing <= {"engine", "bench", "cpu", "gpu"}
+    knowing = {room for room, _, path in files_by_room() if any(within(name, {"cpu", "gpu", "host"}) for name in imports_of(path))}
+    assert knowing <= {"engine", "bench", "cpu", "gpu", "host"}
 
 
 def test_describing_a_scene_loads_no_engine():
@@ -154,7 +157,7 @@ scene.add_body(gv.Plane(), fixed=True)
 door = scene.add_body(gv.Box((1, 1, 1)), (0, 0, 2))
 scene.add_joint(gv.Revolute(None, door, point=(1, 0, 2), motor=gv.SpeedMotor(1.0)))
 scene.add_bodies(gv.ConvexHull([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]), [(0, 0, 5)])
-print([name for name in sys.modules if name.split(".")[0] in ("numba", "warp") or name.startswith(("gravel.cpu", "gravel.gpu"))])
+print([name for name in sys.modules if name.split(".")[0] in ("numba", "warp") or name.startswith(("gravel.cpu", "gravel.gpu", "gravel.host"))])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

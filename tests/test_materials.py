@@ -192,11 +192,11 @@ def test_torques_of_a_friction_that_begins_start_from_zero(device, name):
         sim.run(until=sim.time + 5 * sim.dt)
         sim.set_pair(ball, ball, **{name: 1e-3})
         sim.next_problem(warm_start=True)
-        listed, torque = sim.engine.detector.contacts, sim.engine.torque if device == "cpu" else sim.engine.torque.numpy()
+        listed, torque = sim.engine.detector.contacts, sim.engine.step.torque if device == "cpu" else sim.engine.step.torque.numpy()
         torque = np.concatenate([torque[first : first + count] for first, count in zip(listed.start, listed.count)])
         assert len(torque) > 100 and not torque.any()
         sim.run(until=sim.time + 5 * sim.dt)
-        assert np.abs(sim.engine.last.torque).max() > 0
+        assert np.abs(sim.engine.contact_cache().torque).max() > 0
         assert np.abs(sim.velocities).max() < 3.0 and np.abs(sim.angular_velocities).max() < 100.0
 
 

@@ -91,7 +91,7 @@ def test_velocities_stay_those_of_the_impulses(cap):
     expected = free.copy()
     for tile in range(len(found.count)):
         for c in range(found.start[tile], found.start[tile] + found.count[tile]):
-            at = (sim.engine.slot[c] // 16) * 48 + sim.engine.slot[c] % 16
+            at = (sim.engine.step.slot[c] // 16) * 48 + sim.engine.step.slot[c] % 16
             p = problem.unknowns.impulse[at : at + 48 : 16]
             expected[found.b[c], :3] += arranged.mass[found.b[c], 0] * p
             expected[found.a[c], :3] -= arranged.mass[found.a[c], 0] * p

@@ -377,7 +377,7 @@ def starts(sim):
     for first, count in zip(table.start, table.count):
         for c in range(first, first + count):
             a, b = (int(sim.engine.detector.arranged.id[i]) for i in (table.a[c], table.b[c]))
-            found[min(a, b), max(a, b)] = sim.engine.impulse[c] * (1 if a < b else -1)
+            found[min(a, b), max(a, b)] = sim.engine.step.impulse[c] * (1 if a < b else -1)
     return found
 
 
