@@ -157,7 +157,8 @@ scene.add_body(gv.Plane(), fixed=True)
 door = scene.add_body(gv.Box((1, 1, 1)), (0, 0, 2))
 scene.add_joint(gv.Revolute(None, door, point=(1, 0, 2), motor=gv.SpeedMotor(1.0)))
 scene.add_bodies(gv.ConvexHull([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]), [(0, 0, 5)])
-print([name for name in sys.modules if name.split(".")[0] in ("numba", "warp") or name.startswith(("gravel.cpu", "gravel.gpu", "gravel.host"))])
+engines = ("gravel.cpu", "gravel.gpu", "gravel.host")
+print([name for name in sys.modules if name.split(".")[0] in ("numba", "warp") or name.startswith(engines)])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

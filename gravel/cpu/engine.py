@@ -38,7 +38,7 @@ class CpuEngine(EngineBase):
         self.ghosts = periodic_images.GhostBuilder(self.buffers)
         self.cache = empty_cache(self.buffers.array, 0, 0, False)
         self.step = StepState(self._now())
-        self.problem: BlockProblem | None = None
+        self.problem: Any = None  # the ``BlockProblem`` of the last ``assemble``
         self.threaded = False  # whether kernels with threads have been used
         self.ahead: Any = None  # what is being compiled beside this process
         self.set_rules(Rules())
@@ -291,7 +291,7 @@ class CpuEngine(EngineBase):
         velocity, inertia = self.detector.arranged.velocity.reshape(-1), self.step.inertia
         sizes = ("impulse", 3 * lanes), ("torque", 3 * lanes if rolling else 0)
         now, last = ([array(f"{when}_{name}", size) for name, size in sizes] for when in ("block", "last"))
-        return blocks, Unknowns(*now, velocity, *last, array("last_velocity", velocity.size), inertia, array("slip", lanes))
+        return blocks, Unknowns(*now, velocity, *last, array("last_velocity", velocity.size), inertia, array("slip", lanes))  # type: ignore[call-arg]
 
     def fault(self, world: np.ndarray) -> int:
         found = self.detector

@@ -6,7 +6,7 @@ import warp as wp
 
 
 class DeviceBuffers:
-    def __init__(self, device: str):
+    def __init__(self, device: wp.Device):
         self.device = device
         self.held: dict[str, wp.array] = {}
         self.views: dict[str, wp.array] = {}

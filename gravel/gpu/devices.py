@@ -5,6 +5,7 @@ import functools
 import os
 import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -76,6 +77,11 @@ def workers_of(device: wp.Device) -> int:
 def to_host(array: wp.array) -> np.ndarray:
     """A copy on the host. (Of arrays in the host's own memory, too: what is written there must be sent back on every device.)"""
     return np.array(array.numpy())
+
+
+def sent(values: np.ndarray, dtype: Any, device: wp.Device) -> wp.array:
+    """A small new array on the device."""
+    return wp.array(values, dtype=dtype, device=device, ndim=np.ndim(values))
 
 
 def to_device(values: np.ndarray, array: wp.array) -> None:

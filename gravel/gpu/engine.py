@@ -22,7 +22,8 @@ from gravel.gpu.buffers import DeviceBuffers
 from gravel.gpu.collide import territory
 from gravel.gpu.collide.detector import PHASES, DeviceDetector
 from gravel.gpu.collide.pieces import Shapes
-from gravel.gpu.devices import find_device, to_device, to_host
+from gravel.gpu.contact_cache import MirroredCache
+from gravel.gpu.devices import find_device, sent, to_device, to_host
 from gravel.gpu.launch import run
 from gravel.gpu.mirror import Mirror, Some
 from gravel.gpu.solve import assemble, match
@@ -44,7 +45,6 @@ NOBODY = np.iinfo(np.int64).max
 BODY_FIELDS = BodyArrays._fields
 POSES = ("position", "quaternion", "velocity")
 SEEN_TYPES = wp.int64, wp.float64, wp.float64, wp.float32, wp.float64, wp.float64, wp.int32, wp.int32  # of BODY_FIELDS
-CACHE_TYPES = wp.int64, wp.int64, wp.int32, wp.float32, wp.float32, wp.int32, wp.int32  # of ``contact_cache.Memory``
 
 
 class DeviceRules(NamedTuple):
@@ -70,11 +70,9 @@ class GpuEngine(EngineBase):
         self.mirror = Mirror(self.device_buffers)
         self.detector = DeviceDetector(self.device_buffers, broad_phase)
         self.ghosts = periodic_images.GhostBuilder(self.buffers)
-        self.host_cache = empty_cache(self.buffers.array, 0, 0, False)
-        self.device_cache: Any = None  # the same on the device
-        self.cache_is_new = False  # whether it is newer there
+        self.cache = MirroredCache(self.device_buffers, empty_cache(self.buffers.array, 0, 0, False))
         self.members = Some(self.device_buffers, "member", np.empty(0, np.int64))  # rows that the joints act on
-        self.problem: DeviceProblem | None = None
+        self.problem: Any = None  # the ``DeviceProblem`` of the last ``assemble``
         self.steps = 0
         self.set_rules(Rules())
 
@@ -86,7 +84,7 @@ class GpuEngine(EngineBase):
     def changed(self, *names: str) -> None:
         self.mirror.changed_on_host(*names)
 
-    def _picked(self, name, rows):
+    def _picked(self, name: str, rows: np.ndarray) -> np.ndarray:
         if name in self.mirror.newer_on_device and len(rows):
             return Some(self.device_buffers, "picked", rows).part_of(self.mirror.arrays[name])
         return super()._picked(name, rows)
@@ -96,7 +94,7 @@ class GpuEngine(EngineBase):
         if not np.array_equal(getattr(self.current(name), name)[:, columns], values):
             super().set_field(name, columns, values)
 
-    def _put_into(self, block, rows):
+    def _put_into(self, block: Mapping[str, Any], rows: np.ndarray) -> None:
         """What the device has newer goes there; the rest to the host."""
         some = Some(self.device_buffers, "put", rows)
         for name, values in block.items():
@@ -107,24 +105,10 @@ class GpuEngine(EngineBase):
                 self.mirror.changed_on_host(name)
 
     def contact_cache(self) -> Memory:
-        if self.cache_is_new:
-            self.host_cache = Memory(*(to_host(getattr(self.device_cache, name)) for name in Memory._fields))
-            self.cache_is_new = False
-        return self.host_cache
+        return self.cache.on_host()
 
     def set_contact_cache(self, cache: Memory) -> None:
-        self.host_cache, self.cache_is_new, self.device_cache = cache, False, None
-
-    def _cache_on_device(self):
-        if self.device_cache is None:
-            self.device_cache = structs.Memory()
-            for name, dtype in zip(Memory._fields, CACHE_TYPES):
-                values = getattr(self.host_cache, name)
-                target = self.device_buffers.array(f"known_{name}", len(values), values.shape[1:], dtype)
-                if len(values):
-                    to_device(values, target)
-                setattr(self.device_cache, name, target)
-        return self.device_cache
+        self.cache.replace(cache)
 
     def use_threads(self) -> None:
         """What runs on the host runs on one thread: it is little."""
@@ -162,12 +146,13 @@ class GpuEngine(EngineBase):
 
     # --- several processes
     def border(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self.partition is not None
         rows, margin, lattice = self.rows, structs.Margin(), self.endless_lattice()
         bodies = self._body_struct(self.mirror.on_device(rows, *BODY_FIELDS))
         (owner,) = self.mirror.on_device(rows, "rank")
         margin.absolute, margin.share = self.border_margin()
         device_reach = self.device_buffers.array("border_reach", rows.count, dtype=wp.float64)
-        of_part = self._sent(self.partition.border, wp.float64), wp.vec3d(*lattice.low), wp.vec3d(*lattice.length)
+        of_part = sent(self.partition.border, wp.float64, self.device), wp.vec3d(*lattice.low), wp.vec3d(*lattice.length)
         run(territory.find_border, rows.count, [bodies, owner, self.rank, margin, self.rules.step, *of_part, device_reach], self.device)
         reach = to_host(device_reach)
         found = np.flatnonzero(reach >= 0)
@@ -234,18 +219,7 @@ class GpuEngine(EngineBase):
             self.step.bodies = self._seen_copy("velocity")
             wp.copy(self.step.bodies.velocity, self.step.now.velocity)
         pose = np.hstack([driven.position, driven.quaternion]) if self.rules.midpoint else np.empty((0, 7))
-        self._drive(self._sent_drive(rows, pose, driven.velocity), self.step.bodies)
-
-    def _sent_drive(self, rows, pose, velocity):
-        """What ``_drive`` takes, on the device."""
-        return [self._sent(values, dtype) for values, dtype in ((rows, wp.int32), (pose, wp.float64), (velocity, wp.float64))]
-
-    def _drive(self, drive, bodies):
-        run(integrate.set_driven, drive[0].shape[0], [*drive, bodies.position, bodies.quaternion, bodies.velocity], self.device)
-
-    def _sent(self, values, dtype):
-        """A small new array on the device."""
-        return wp.array(values, dtype=dtype, device=self.device, ndim=np.ndim(values))
+        integrate.drive(integrate.sent_drive(rows, pose, driven.velocity, self.device), self.step.bodies, self.device)
 
     def detect(self, lap: Lap = no_lap) -> Detection:
         detector = self.detector
@@ -268,7 +242,7 @@ class GpuEngine(EngineBase):
         if self.lattice is not None:
             seen, bodies = self._see_on_device()
             if len(self.jointed):
-                jointed = self._sent(self.jointed[seen.source].astype(np.uint8), wp.uint8)
+                jointed = sent(self.jointed[seen.source].astype(np.uint8), wp.uint8, self.device)
         total = n if seen is None else len(seen.source)
         self.detector.find_bounds(bodies, total, n, self.device_rules, self.balls, jointed, seen, self.lattice)
 
@@ -292,7 +266,7 @@ class GpuEngine(EngineBase):
         step.rolling = self.rules.rolling
         step.impulse = array("impulse", total, (3,))
         step.torque = array("torque", total if step.rolling else 0, (3,))
-        cache = self._cache_on_device() if warm else structs.Memory()
+        cache = self.cache.on_device() if warm else structs.Memory()
         run(match.match_contacts, total, [found.device_touching, found.device_arranged.id, cache, step.impulse, step.torque], self.device)
 
     def prepare_contacts(self) -> None:
@@ -388,8 +362,8 @@ class GpuEngine(EngineBase):
 
     def fault(self, world: np.ndarray) -> int:
         (owner,) = self.mirror.on_device(self.rows, "rank")
-        fault = self._sent(np.array([NOBODY]), wp.int64)
-        given = owner, self.rank, self.detector.device_arranged.velocity, self._time_left(), self._sent(world, wp.float64), fault
+        fault = sent(np.array([NOBODY]), wp.int64, self.device)
+        given = owner, self.rank, self.detector.device_arranged.velocity, self._time_left(), sent(world, wp.float64, self.device), fault
         run(integrate.inspect, self.rows.count, [self.step.bodies, *given], self.device)
         lowest = int(fault.numpy()[0])
         return -1 if lowest == NOBODY else lowest
@@ -399,18 +373,19 @@ class GpuEngine(EngineBase):
         (owner,) = self.mirror.on_device(self.rows, "rank")
         # all that may find no room on the device comes before anything of the state changes
         energies, sums = array("energy", n, dtype=wp.float64), array("energy_sum", -(-n // STRETCH), dtype=wp.float64)
-        cache, shift = self._room_for_cache(n), self._sent(step.restitution.shift[:n], wp.float64) if step.restitution.moved else None
+        cache = self.cache.room(self.detector.contact_total, n, step.rolling)
+        shift = sent(step.restitution.shift[:n], wp.float64, self.device) if step.restitution.moved else None
         drive = None
         if step.driven is not None:
             rows, driven = step.driven
-            drive = self._sent_drive(rows, np.hstack([driven.end_position, driven.end_quaternion]), driven.velocity)
+            drive = integrate.sent_drive(rows, np.hstack([driven.end_position, driven.end_quaternion]), driven.velocity, self.device)
         to = step.now.position, step.now.quaternion, step.now.velocity
         given = owner, self.rank, self.detector.device_arranged.velocity, self._time_left()
         run(integrate.commit, n, [step.bodies, *given, *to, energies], self.device)
         if shift is not None:
             run(integrate.shift_bodies, n, [shift, step.now.position], self.device)
         if drive is not None:
-            self._drive(drive, step.now)
+            integrate.drive(drive, step.now, self.device)
         self.mirror.changed_on_device()
         if self.lattice is not None:
             self._wrap_on_host()
@@ -444,22 +419,11 @@ class GpuEngine(EngineBase):
         """Rows are put in the order of space again, where it has little left to do with theirs."""
         order = self.detector.phases[self.detector.phase].order(n)
         if order is not None and bool(is_torn(np.asarray(order[:n], np.int32))):
-            order, cache = order.astype(np.int32), self.contact_cache()
+            order = order.astype(np.int32)
             self.current(*POSES).sort(order)
-            self.set_contact_cache(cache._replace(first=cache.first[order], number=cache.number[order]))
+            self.cache.sort(order)
             if self.joints is not None:
                 self.joints.find_places()
-
-    def _room_for_cache(self, n):
-        """Arrays for the contacts of this step."""
-        total, array = self.detector.contact_total, self.device_buffers.array
-        cache = structs.Memory()
-        which = "even" if self.steps % 2 == 0 else "odd"  # the last step's is still being read
-        cache.a, cache.b = array(f"{which}_a", total, dtype=wp.int64), array(f"{which}_b", total, dtype=wp.int64)
-        cache.feature, cache.impulse = array(f"{which}_feature", total, dtype=wp.int32), array(f"{which}_impulse", total, (3,))
-        cache.torque = array(f"{which}_torque", total if self.step.rolling else 0, (3,))
-        cache.first, cache.number = array(f"{which}_first", n, dtype=wp.int32), array(f"{which}_number", n, dtype=wp.int32)
-        return cache
 
     def _remember(self, cache):
         """The contacts and impulses of this step go into the contact cache."""
@@ -471,7 +435,7 @@ class GpuEngine(EngineBase):
         if n:
             wp.copy(cache.first, found.first[:n])
             wp.copy(cache.number, found.number[:n])
-        self.device_cache, self.cache_is_new = cache, True
+        self.cache.keep(cache)
 
     # --- out
     def solved_impulses(self) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,8 @@ precision; so is all that turns them."""
 import warp as wp
 
 from gravel.formulas.bounds import MOVES
+from gravel.gpu.devices import sent
+from gravel.gpu.launch import run
 from gravel.gpu.structs import Arranged, Bodies
 from gravel.state import MOVABLE, STATUS
 
@@ -246,3 +248,13 @@ def shift_bodies(shift: wp.array2d(dtype=wp.float64), position: wp.array2d(dtype
     i = wp.tid()
     for k in range(3):
         position[i, k] = position[i, k] + shift[i, k]
+
+
+def sent_drive(rows, pose, velocity, device):
+    """What ``drive`` takes, on the device: (k,) rows, (k, 7) poses or none, (k, 6) velocities of bodies with a motion."""
+    return [sent(values, dtype, device) for values, dtype in ((rows, wp.int32), (pose, wp.float64), (velocity, wp.float64))]
+
+
+def drive(given, bodies, device):
+    """Bodies with a motion get their poses and velocities."""
+    run(set_driven, given[0].shape[0], [*given, bodies.position, bodies.quaternion, bodies.velocity], device)

@@ -3,7 +3,7 @@
 In: what the stage ``match`` of an engine has put there. Out: the cached contacts of some rows. Bodies go by their ids.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ class Memory(NamedTuple):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def listed(first, number):
+def listed(first: np.ndarray, number: np.ndarray) -> np.ndarray:
     """The remembered contacts that rows have, in the order of the rows: their places."""
     places, k = np.empty(number.sum(), np.int64), 0
     for row in range(number.size):
@@ -33,7 +33,7 @@ def listed(first, number):
     return places
 
 
-def empty_cache(array, contacts: int, rows: int, rolling: bool) -> Memory:
+def empty_cache(array: Callable[..., np.ndarray], contacts: int, rows: int, rolling: bool) -> Memory:
     """A cache with room for so many contacts of so many rows; ``array(name, rows, columns, dtype)`` gives its arrays."""
     return Memory(
         array("memory_a", contacts, dtype="i8"),
@@ -65,7 +65,7 @@ def cached_by_row(cache: Memory, rows: int) -> dict[str, np.ndarray]:
     return {"number": number, **{name: values[places] if len(values) else values for name, values in columns.items()}}
 
 
-def from_listed(listed: Mapping[str, np.ndarray], real) -> Memory:
+def from_listed(listed: Mapping[str, np.ndarray], real: np.dtype) -> Memory:
     """The cache that ``cached_by_row`` has put into a file."""
     number = listed["number"].astype(np.int32)
     first = np.concatenate([[0], np.cumsum(number)[:-1]]).astype(np.int32) if len(number) else number

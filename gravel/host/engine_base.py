@@ -118,7 +118,7 @@ class EngineBase:
         result[rows >= 0] = self._picked(name, rows[rows >= 0])
         return result
 
-    def _picked(self, name, rows):
+    def _picked(self, name: str, rows: np.ndarray) -> np.ndarray:
         """A field of some rows."""
         return getattr(self.rows, name)[rows]
 
@@ -146,7 +146,7 @@ class EngineBase:
         if not known.all():
             self.current(*FIELD).add({name: values[~known] for name, values in block.items()})
 
-    def _put_into(self, block, rows):
+    def _put_into(self, block: Mapping[str, Any], rows: np.ndarray) -> None:
         for name, values in block.items():
             getattr(self.rows, name)[rows] = values
 
@@ -199,7 +199,7 @@ class EngineBase:
         sleepers.find_touched(found.touching, found.arranged.tag, found.row, tag, touched)
         return np.unique(self.rows.island[touched > 0])
 
-    def _disturb(self, rows):
+    def _disturb(self, rows: np.ndarray) -> None:
         """Users have written into these rows (a mask): sleepers wake, and where a body has changed on which any may rest, all do."""
         status = self.current("tag").tag[rows, STATUS]
         self.wake(None if np.any(status == IMMOVABLE) else np.unique(self.rows.island[rows]))
@@ -245,7 +245,7 @@ class EngineBase:
             self.joints.find_places()
             self.jointed[self.joints.members.place] = True
 
-    def _find_surfaces(self):
+    def _find_surfaces(self) -> None:
         ids, velocities = self.surfaces
         rows = self.rows.rows_of(ids)
         self.surface = np.zeros((self.rows.count if (rows >= 0).any() else 0, 6))
