@@ -23,6 +23,10 @@ USER = PLAIN | {
     *("errors", "contacts", "engine", "scene", "solvers", "problem", "detection", "simulation", "io", "packing", "mpi", "view"),
     *("running.run", "running.sweep", "running.sleep", "running.processes", "running.gather"),
 }
+PARTS = {  # of a simulation, files in running/
+    *("body_materials", "exclusive", "last_contacts", "machines", "pages", "population", "prescribed", "processes", "rules"),
+    *("sanity_checks", "settings", "sleep", "start", "warm_up"),
+}
 # Who may import whom. A room is a file or folder of gravel/, or a file or folder in one, after a dot: the longest name counts. Whoever may
 # import a room may import all that is in it.
 ALLOWED = {
@@ -53,17 +57,39 @@ ALLOWED = {
     "problem": {"checks", "engine"},
     "detection": PLAIN | {"contacts", "engine", "scene"},
     "detection.queries": {"checks", "engine", "rotations", "shapes", "state"},
-    "running": {"checks"},
+    # a simulation: what its step is made of comes first, each part after those that it is given
+    "running": set(),
+    "running.step_times": set(),
+    "running.exclusive": {"errors"},
+    "running.processes": {"engine", "mpi"},  # the one place that knows whether there are several
+    "running.bodies": {"checks", "engine", "state"},
+    "running.last_contacts": {"contacts", "engine", "errors"},
+    "running.detect": {"engine"},
+    "running.body_materials": {"checks", "engine", "model.materials", "state"},
+    "running.prescribed": {"engine", "model.motion", "rotations", "state", "running.step_times"},
+    "running.periodic": {"engine", "model.cell", "state", "running.processes", "running.step_times"},
+    "running.sleep": {"checks", "engine", "state", "running.bodies"},
+    "running.settings": {"checks", "engine", "solvers", "running.sleep", "running.step_times"},
+    "running.sanity_checks": PLAIN | {"errors"},
+    "running.rules": PLAIN
+    | {"engine", "solvers", "running.body_materials", "running.processes", "running.sanity_checks", "running.settings"},
+    "running.machines": PLAIN | {"engine", "errors", "running.bodies", "running.processes", "running.step_times"},
+    "running.warm_up": {"engine", "running.machines", "running.processes", "running.rules"},
+    "running.population": PLAIN
+    | {"engine", "running.bodies", "running.body_materials", "running.machines", "running.prescribed", "running.processes"},
+    "running.start": PLAIN | {"engine", "scene", "running.population", "running.prescribed", "running.processes"},
+    "running.report": {"engine", "solvers", "running.processes"},
+    "running.pages": {"errors", "view"},
+    "running.parts": PLAIN | {"engine", "errors", "scene", *(f"running.{part}" for part in PARTS)},
+    "running.access": PLAIN
+    | {"contacts", "detection.queries", "solvers", "printing.notebook"}
+    | {f"running.{name}" for name in ("bodies", "gather", "parts", "prescribed", "rules", "settings", "sleep")},
+    # around it
     "running.communicator": set(),
     "running.gather": {"checks", "contacts", "state"},
-    "running.processes": {"engine", "mpi"},  # the one place that knows whether there are several
     "running.run": {"checks", "errors", "interrupts", "running.communicator", "io"},
-    "running.sanity_checks": PLAIN | {"errors"},
-    "running.settings": {"checks", "engine", "running.sleep", "solvers"},
-    "running.sleep": {"checks", "engine", "state"},
     "running.sweep": {"checks", "engine", "errors"},
-    "simulation": PLAIN
-    | {"errors", "interrupts", "contacts", "engine", "detection.queries", "scene", "solvers", "running", "io", "view"},
+    "simulation": PLAIN | {"interrupts", "contacts", "engine", "scene", "solvers", "running", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
     | {"running.sleep", "running.communicator"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
@@ -78,7 +104,7 @@ ALLOWED = {
     "__main__": {"cli"},
     "__init__": USER | {"measures", "scenefile"},
 }
-for name in ("scene", "simulation", "io"):
+for name in ("scene", "io"):
     ALLOWED[name] = ALLOWED[name] | {"printing.notebook"}
 PUBLIC = {"cpu/ahead.py"}  # compiles what a small simulation needs, so it makes one
 
@@ -186,6 +212,69 @@ def test_problems_and_shares_keep_to_their_protocols():
     for problem in (arrays, ConeProblem.from_matrices(one, np.zeros(3), [0.5])):
         assert_fulfils(problem.prepare("cone"), protocol.Problem)
     assert_fulfils(protocol.ALONE, protocol.Share)
+
+
+# --- budgets: reminders that something has grown beyond one page or one reason to change
+PAGE = 45  # lines of Simulation.step with its stages
+LONGEST_SIMULATION = 400  # lines of its file
+MANY_METHODS = 40  # of a class, beside those of one line
+LARGE_CLASSES = {  # which may have more, and why
+    ("cpu/engine.py", "CpuEngine"): "all stages of the engine protocol",
+    ("gpu/engine.py", "GpuEngine"): "all stages of the engine protocol",
+}
+
+
+def code_lines(function):
+    """How many lines a function has, without its docstring."""
+    lines = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return lines - (first.end_lineno - first.lineno + 1 if told else 0)
+
+
+def is_one_line(method):
+    """Whether a method has one statement at most beside its docstring: it hands over to somebody else."""
+    told = isinstance(method.body[0], ast.Expr) and isinstance(method.body[0].value, ast.Constant)
+    statements = method.body[1:] if told else method.body
+    return len(statements) <= 1 and not any(isinstance(node, ast.For | ast.While | ast.If | ast.With | ast.Try) for node in statements)
+
+
+def methods_by_name(tree, kind):
+    (found,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind)
+    return {node.name: node for node in found.body if isinstance(node, ast.FunctionDef)}
+
+
+def called_on_self(method, methods):
+    """The methods that one calls, as ``self.name(...)``, of these."""
+    calls = (node.func for node in ast.walk(method) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    return {f.attr for f in calls if isinstance(f.value, ast.Name) and f.value.id == "self" and f.attr in methods}
+
+
+def test_a_step_stands_on_one_page():
+    """``Simulation.step`` with all methods of ``Simulation`` itself that it calls; what stands elsewhere is a stage with a name."""
+    methods = methods_by_name(ast.parse((ROOT / "gravel" / "simulation.py").read_text()), "Simulation")
+    page, new = set(), {"step"}
+    while new:
+        page |= new
+        new = set().union(*(called_on_self(methods[name], methods) for name in new)) - page
+    lines = {name: code_lines(methods[name]) for name in page}
+    assert len(lines) > 1 and sum(lines.values()) <= PAGE, lines
+
+
+def test_the_first_page_to_read_is_short():
+    assert len((ROOT / "gravel" / "simulation.py").read_text().splitlines()) <= LONGEST_SIMULATION
+
+
+def test_classes_have_one_reason_to_change():
+    """As far as the number of their methods tells."""
+    large = set()
+    for _, _, path in files_by_room():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+                if sum(not is_one_line(method) for method in methods) > MANY_METHODS:
+                    large.add((path.relative_to(ROOT / "gravel").as_posix(), node.name))
+    assert large <= set(LARGE_CLASSES)
 
 
 @pytest.mark.parametrize("example", sorted(p.name for p in (ROOT / "examples").glob("*.py")))

@@ -13,8 +13,8 @@ import gravel as gv
 from gravel.contacts import ContactTable
 from gravel.joints.table import JointTable
 from gravel.model.materials import DEFAULT, PAIR_FIELDS, Materials, pair_table
+from gravel.running.report import StepReport
 from gravel.running.run import RunReport
-from gravel.simulation import StepReport
 
 G = 9.81
 

@@ -109,7 +109,7 @@ def takes_array(annotation):
 def test_properties_that_give_arrays_tell_their_shape():
     silent = []
     for path, function, kind in CALLABLES:
-        if function.__name__ in vars(kind or object) and isinstance(vars(kind)[function.__name__], property):
+        if kind and isinstance(inspect.getattr_static(kind, function.__name__, None), property):
             annotation = inspect.signature(function).return_annotation
             if annotation in (np.ndarray, "np.ndarray") and not re.search(SHAPE, doc_of(function, kind)):
                 silent.append(path)

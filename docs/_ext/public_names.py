@@ -17,6 +17,7 @@ import gravel
 
 KINDS = {"class": "autoclass", "function": "autofunction"}
 INNER = "rows, across, describe, held_at, seen, drives, after"  # what joints and drives say to the engine
+WITH_BASES = {"Simulation": "object"}  # its arrays, tables and questions stand in a base class; without the members of these
 LITERAL = re.compile(r"(``.+?``)", re.S)
 
 
@@ -55,6 +56,7 @@ def described(path, thing):
     lines = ["```{eval-rst}", f".. {KINDS[kind]}:: {path}"]
     if kind == "class":
         lines += ["   :members:", f"   :exclude-members: {INNER}"]
+        lines += [f"   :inherited-members: {WITH_BASES[thing.__name__]}"] if thing.__name__ in WITH_BASES else []
     return [*lines, "```", ""]
 
 

@@ -216,7 +216,7 @@ def restore(simulation, arrays, about, motions, laws, surfaces):
     simulation.views.end(about["count"])
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
     simulation.know_contacts(ContactTable(**of("contacts/")))
-    simulation.surfaces = {body: _surface(body, values, surfaces) for body, values in about["surfaces"]}
+    simulation.surfaces.update({body: _surface(body, values, surfaces) for body, values in about["surfaces"]})
     simulation.run_id, simulation.origin = about["run"], about["origin"]
     sound.need(isinstance(simulation.run_id, str) and isinstance(simulation.origin, dict), "it does not say which run it is of")
     for body, kind, values, position, quaternion, since in about["motions"]:

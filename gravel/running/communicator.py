@@ -60,5 +60,6 @@ def agree(team: Team, error: Exception | None) -> None:
 def _kind(name: str) -> type[Exception]:
     """The class of an error by its name, where Python has it: those of modules may ask for more than words."""
     kind = getattr(builtins, name, None)
-    plain = isinstance(kind, type) and issubclass(kind, (ValueError, TypeError, OSError)) and not issubclass(kind, UnicodeError)
-    return kind if plain else RuntimeError
+    if isinstance(kind, type) and issubclass(kind, (ValueError, TypeError, OSError)) and not issubclass(kind, UnicodeError):
+        return kind
+    return RuntimeError

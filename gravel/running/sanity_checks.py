@@ -1,11 +1,12 @@
 """Cautions: what a simulation refuses or questions because of how its numbers fit together, beyond what each of them may be.
 
-Each looks at a whole simulation. Warnings name the bodies and what can be done, and note in the simulation that they have been given
-before they are: turned into errors, they come once all the same.
+Checks refuse; warnings look at a whole simulation after a step (``StepWarnings``). They name the bodies and what can be done, and note that
+they have been given before they are: turned into errors, they come once all the same.
 """
 
 import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from gravel.errors import DeviceError
 from gravel.model.materials import PAIR_FIELDS
 from gravel.shapes import MESH, SPHERE
 from gravel.shapes.geometry import NONE
-from gravel.state import ANGULAR, LINEAR, MATERIAL, SHAPE, STATUS, can_move
+from gravel.state import ANGULAR, LINEAR, MATERIAL, REMOVED, SHAPE, STATUS, can_move
 
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 DEEP = (
@@ -27,29 +28,29 @@ FEW, SELDOM = 100, 10  # contacts that are looked at in every step for that; mor
 EARTH = 9.81  # m/s2: what counts as weight where there is no gravity
 
 
-def check_cohesion(simulation, contact_values):
+def check_cohesion(engine, gravity, precision, contact_values):
     """Refuse what bodies cannot bear in this precision: impulses are rounded, and what is rounded off must not be a weight."""
     cohesion = contact_values[..., PAIR_FIELDS.index("cohesion")]
     if not cohesion.any():
         return
-    material, inverse_mass = simulation.engine.field("tag")[:, MATERIAL], simulation.engine.field("inverse_mass")[:, 0]
+    material, inverse_mass = engine.field("tag")[:, MATERIAL], engine.field("inverse_mass")[:, 0]
     light = np.zeros(len(cohesion))  # 1/kg, of the lightest body of each material
     np.maximum.at(light, material, inverse_mass)
-    times = cohesion * np.maximum.outer(light, light) / (math.hypot(*simulation.gravity) or EARTH)
-    if times.max() > MOST_COHESION[simulation.precision]:
+    times = cohesion * np.maximum.outer(light, light) / (math.hypot(*gravity) or EARTH)
+    if times.max() > MOST_COHESION[precision]:
         i, j = np.unravel_index(np.argmax(times), times.shape)
         lighter = i if light[i] >= light[j] else j
         row = np.flatnonzero((material == lighter) & (inverse_mass == light[lighter]))[0]
         raise ValueError(
-            f"cohesion must be at most {MOST_COHESION[simulation.precision]:g} times a body's weight in {simulation.precision} precision, "
-            f"but {cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {simulation.engine.ids()[row]}"
+            f"cohesion must be at most {MOST_COHESION[precision]:g} times a body's weight in {precision} precision, "
+            f"but {cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {engine.ids()[row]}"
         )
 
 
-def check_device(simulation, solver):
+def check_device(engine, device, solver):
     """Refuse a solver that the engine lacks (``engine.Engine.lacks_local_solvers``)."""
-    if solver.local and getattr(simulation.engine, "lacks_local_solvers", False):
-        raise DeviceError(f"solver {type(solver).__name__} runs on device 'cpu' only, not on {simulation.device!r}")
+    if solver.local and getattr(engine, "lacks_local_solvers", False):
+        raise DeviceError(f"solver {type(solver).__name__} runs on device 'cpu' only, not on {device!r}")
 
 
 def check_solver(solver, contact_values, joints):
@@ -65,27 +66,62 @@ def check_solver(solver, contact_values, joints):
             raise ValueError(f"{name} knows no {field}, but materials have up to {largest:g} {unit} of it{instead}")
 
 
-def warn_of_arms(simulation):
-    """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit."""
-    tag, radius = simulation.engine.field("tag"), simulation.engine.field("extent")[:, 3]
-    smallest = np.full(len(simulation.materials.kinds), np.inf)
+def refuse_fault(engine, processes, world, refusal):
+    """Refuse a step that would give a body a velocity that is not finite, or take it out of the world (2, 3) m; ``refusal(words, body)``
+    makes the error."""
+    (body,) = map(int, processes.largest(engine.fault(world)))
+    if body >= 0:
+        known = engine.pick("tag", [body])[0, STATUS] != REMOVED
+        where = f" at ({', '.join(f'{x:g}' for x in engine.pick('position', [body])[0])}) m" if known else ""
+        raise refusal(f"body {body}{where} would get a velocity that is not finite or leave the bounds", body)
+
+
+def warn_of_arms(engine, kinds):
+    """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit. ``kinds``: the materials by row."""
+    tag, radius = engine.field("tag"), engine.field("extent")[:, 3]
+    smallest = np.full(len(kinds), np.inf)
     moves = can_move(tag[:, STATUS])
     np.minimum.at(smallest, tag[moves, MATERIAL], radius[moves])
     for name in ("rolling_friction", "spinning_friction"):
-        arms = np.array([getattr(material, name) for material in simulation.materials.kinds])
+        arms = np.array([getattr(material, name) for material in kinds])
         if (arms > smallest).any():
             row = int(np.argmax(arms / smallest))
             warnings.warn(
-                f"{name} of {simulation.materials.kinds[row]} is a length, {arms[row]:g} m, and larger than a body of that material, whose "
+                f"{name} of {kinds[row]} is a length, {arms[row]:g} m, and larger than a body of that material, whose "
                 f"bounding radius is {smallest[row]:g} m: is it meant in units of the radius? Then multiply it by the radius",
                 stacklevel=3,
             )
             return
 
 
-def warn_of_depth(simulation, report):
+@dataclass
+class StepWarnings:
+    """What a simulation has warned of after its steps: up to which depths nothing needs to be said, and what has been said."""
+
+    deepest: float = 0.0  # m, of penetrations
+    widest: float = 0.0  # m, of open joints
+    of_speed: bool = False
+    of_lift: bool = False
+
+    def give(self, simulation, penetration):
+        """After a step: warn of what looks wrong in it; ``penetration`` m, the largest that this process found."""
+        report = simulation.report
+        if report.step == 1:
+            warn_of_overlaps(simulation, penetration)
+        if penetration > self.deepest:
+            warn_of_depth(simulation, self)
+        if report.joint_violation > self.widest:
+            warn_of_open_joints(simulation, self)
+        if not self.of_speed:
+            warn_of_speed(simulation, self)
+        if simulation.friction == "cone" and not self.of_lift:
+            warn_of_lift(simulation, self)
+
+
+def warn_of_depth(simulation, given):
     """Once: bodies that are far inside each other, which two are the worst, and what can be done about it."""
-    penetration = simulation._deepest = report.max_penetration
+    report = simulation.report
+    penetration = given.deepest = report.max_penetration
     extent, status = simulation.engine.field("extent"), simulation.engine.field("tag")[:, STATUS]
     if penetration <= DEEP * extent[can_move(status), 3].min(initial=np.inf):
         return
@@ -95,7 +131,7 @@ def warn_of_depth(simulation, report):
     size = simulation.engine.pick("extent", [a, b])[:, 3].min()
     if penetration <= DEEP * size:
         return
-    simulation._deepest = np.inf
+    given.deepest = np.inf
     unsolved = "" if report.converged else f", and the step ended with a residual of {report.residual:.1e} m/s"
     warnings.warn(
         f"bodies {a} and {b} overlap by {penetration:.3g} m, {100 * penetration / size:.0f} % of the smaller one's radius, in step "
@@ -105,11 +141,12 @@ def warn_of_depth(simulation, report):
     )
 
 
-def warn_of_lift(simulation, report):
+def warn_of_lift(simulation, given):
     """Once: what the cone model does to bodies that slide on each other, where that is not small, and that Coulomb's law does not do it.
 
     A loaded contact that slides at |u_t| parts at mu |u_t|, less what its gap gives: it leaps by u_n^2 / 2 g where the load comes at
     once, at any dt, and keeps a gap of dt mu |u_t| as it slides on. (What slides on a surface that moves by itself is not seen.)"""
+    report = simulation.report
     if simulation.solver.local or (report.step - 1) % min(1 + report.contacts // FEW, SELDOM):
         return
     table = simulation.engine.contacts()
@@ -127,7 +164,7 @@ def warn_of_lift(simulation, report):
     worst = int(np.argmax(lift / size))
     if not lift[worst] > LIFTED * size[worst]:
         return
-    simulation._warned_of_lift = True
+    given.of_lift = True
     warnings.warn(
         f"bodies {table.body_a[worst]} and {table.body_b[worst]} slide on each other at {slip[worst]:.3g} m/s in step {report.step}, and "
         f'friction="cone", the convex model of the papers, lifts what slides, here by {lift[worst]:.2g} m, '
@@ -146,12 +183,12 @@ def _at_contacts(simulation, table, body):
     return velocity[:, LINEAR] + np.cross(velocity[:, ANGULAR], arm), radius, tag[:, MATERIAL], near
 
 
-def warn_of_open_joints(simulation, report):
+def warn_of_open_joints(simulation, given):
     """Once: a joint that is open by more than a share of its machine's size, in which step, and what can be done about it."""
-    state, mechanism = simulation.engine.joint_state(), simulation.mechanism
+    report, state, mechanism = simulation.report, simulation.engine.joint_state(), simulation.mechanism
     if not len(state.violation):  # another process has the machines
         return
-    simulation._widest, seen = report.joint_violation, set()
+    given.widest, seen = report.joint_violation, set()
     for joint in map(int, np.argsort(-state.violation)[:SUSPECTS]):
         bodies, gap = mechanism.machine_of_joint(joint, state), float(state.violation[joint])
         if not bodies or bodies[0] in seen:
@@ -164,7 +201,7 @@ def warn_of_open_joints(simulation, report):
             break
     else:
         return
-    simulation._widest = np.inf
+    given.widest = np.inf
     warnings.warn(
         f"{mechanism.names[joint]} is open by {gap:.3g} m, {100 * gap / size:.2g} % of its "
         f"machine's size, in step {report.step}: its bodies move too fast, or bear too much, for this step; a smaller dt may keep it "
@@ -173,7 +210,7 @@ def warn_of_open_joints(simulation, report):
     )
 
 
-def warn_of_speed(simulation):
+def warn_of_speed(simulation, given):
     """Once: a solid other than a ball that moves further in a step than it is thick, near a mesh, may pass through its edges."""
     engine = simulation.engine
     tag = engine.field("tag")
@@ -190,7 +227,7 @@ def warn_of_speed(simulation):
         apart = np.linalg.norm(position - position[mesh], axis=1) - extent[mesh, 3] - extent[:, 3] - way
         if (fast & (apart < 0.0)).any():
             row = int(np.argmax(np.where(fast & (apart < 0.0), way / half, 0.0)))
-            simulation._warned_of_speed = True
+            given.of_speed = True
             body, other = int(engine.ids()[row]), int(engine.ids()[int(mesh)])
             warnings.warn(
                 f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the "
@@ -212,6 +249,6 @@ def warn_of_overlaps(simulation, penetration):
             warnings.warn(
                 f"bodies {a} and {b} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
                 f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
-                stacklevel=3,
+                stacklevel=4,
             )
             return

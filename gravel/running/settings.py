@@ -3,12 +3,14 @@ be changed once there is one."""
 
 import difflib
 import math
+from typing import Any
 
 import numpy as np
 
 from gravel import checks
 from gravel.engine import ELLIPSOID_METHODS
 from gravel.running.sleep import Sleep
+from gravel.running.step_times import StepTimes
 from gravel.solvers import GaussSeidel, Solver
 
 
@@ -78,3 +80,58 @@ def refuse_unknown(name, known):
         raise AttributeError(f"{name} of a simulation cannot be replaced; write into it: sim.{name}[:] = …")
     near = difflib.get_close_matches(name, known, 1)
     raise AttributeError(f"a simulation has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+
+class Settings:
+    """The settings in ``CHANGEABLE``, checked whenever one is given. ``version`` counts the changes."""
+
+    dt: float
+    solver: Solver
+    gravity: np.ndarray
+    friction: str
+    ellipsoid_method: str
+    integrator: str
+    margin: float | None
+    recovery: float
+    recovery_speed: float
+    warm_start: bool
+    restitution_threshold: float | None
+    sleep: Sleep | None
+    version: int = 0
+
+    def __init__(self, **values: Any):
+        """A value for every one of them."""
+        for name in CHANGEABLE:
+            setattr(self, name, values.pop(name))
+        assert not values, f"no settings: {', '.join(values)}"
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, CHANGEABLE[name](value))
+        super().__setattr__("version", self.version + 1)
+
+    @property
+    def midpoint(self) -> bool:
+        """Whether the step looks half a step ahead."""
+        return self.integrator == "midpoint"
+
+    def times(self, start: float) -> StepTimes:
+        """The moments of a step that starts at ``start`` s."""
+        return StepTimes(start, self.dt, 0.5 * self.dt if self.midpoint else 0.0)
+
+
+class Setting:
+    """A setting as an attribute of a simulation, which hears of each change."""
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, simulation, kind=None):
+        return self if simulation is None else getattr(simulation._settings, self.name)
+
+    def __set__(self, simulation, value):
+        simulation._change_setting(self.name, value)
+
+
+def setting() -> Any:
+    """A ``Setting``, to type checkers the value that it gives."""
+    return Setting()

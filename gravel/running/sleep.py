@@ -2,7 +2,7 @@
 
 In: the poses of the bodies at a few moments (``Watch``), the contacts of a step, who is driven. Out: the islands that fall asleep, bodies
 that touch each other or are joined, if all of them are at rest (``islands_at_rest``); and the sleepers that something with a motion of
-its own comes near to (``Movers``). The engine makes them sleep and wakes them; the simulation says when.
+its own comes near to (``Movers``). The engine makes them sleep and wakes them; ``SleepControl`` says when.
 """
 
 import math
@@ -15,11 +15,15 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 from gravel import checks
-from gravel.state import ANGULAR, IMMOVABLE, LINEAR, MOVABLE, STATUS
+from gravel.running.bodies import typical_radius
+from gravel.state import ANGULAR, IMMOVABLE, LINEAR, MOVABLE, SLEEPING, STATUS
 
 if TYPE_CHECKING:
     from gravel.contacts import ContactTable
     from gravel.engine import Driven, Engine
+    from gravel.joints.mechanism import Mechanism
+    from gravel.model.cell import Cell
+    from gravel.running.prescribed import Prescribed
 
 SHARE = 0.01  # of sqrt(g r): the default speed
 LOOKS = (0.17, 0.42, 0.71, 1.0)  # of the time: what swings to and fro is not where it was at all of these moments
@@ -163,3 +167,60 @@ def islands_at_rest(
     _, lowest, label = np.unique(label, return_index=True, return_inverse=True)
     rests = ~np.isin(label, label[restless])
     return awake[rests], awake[lowest][label[rests]] + 1
+
+
+class SleepControl:
+    """Who falls asleep and who wakes in a simulation."""
+
+    def __init__(self, engine: "Engine", mechanism: "Mechanism", prescribed: "Prescribed", cell: "Cell | None"):
+        self.engine, self.mechanism, self.prescribed, self.cell = engine, mechanism, prescribed, cell
+        self.watch = Watch()
+        self.movers = NO_MOVERS  # bodies with a motion that move in the present step
+        self.wake_all_pending = False  # whether something has changed that wakes all: they do before the next step
+
+    def restart(self) -> None:
+        """Nobody has been at rest yet."""
+        self.watch = Watch()
+
+    # --- waking
+    def wake_pending(self) -> None:
+        """All wake if something has changed that wakes all."""
+        if self.wake_all_pending:
+            self.engine.wake(None)
+            self.wake_all_pending = False
+
+    def wake(self, ids: np.ndarray | None) -> None:
+        """Bodies wake, with their islands; None: all."""
+        self.engine.wake(None if ids is None else np.unique(self.engine.pick("island", ids)))
+
+    def wake_disturbed(self, sleep: Sleep | None, driven: "Driven | None", dt: float) -> None:
+        """Before detection: bodies wake that one with a motion comes near to in this step; all where something has changed."""
+        self.wake_pending()
+        if sleep is None:
+            return
+        self.movers = NO_MOVERS if driven is None else movers_of(driven, self.engine, dt, self.cell is not None)
+        if len(self.movers.reach):
+            sleepers = self.engine.ids()[self.engine.field("tag")[:, STATUS] == SLEEPING]
+            self.wake(sleepers[self.movers.near(self.engine, sleepers)])
+
+    # --- falling asleep
+    def let_sleep(self, sleep: Sleep | None, gravity: np.ndarray, time: float) -> None:
+        """At the end of a step, at ``time`` s: islands that have been at rest for long enough fall asleep."""
+        if sleep is None or not self.watch.is_due(time, sleep.time):
+            return
+        if self.watch.look(self.engine, sleep.speed_for(gravity, typical_radius(self.engine)), sleep.time):
+            if len(self.watch.ids) and (self.cell is None or self.cell.deformation is None):
+                self._put_to_sleep(self.watch.ids)
+            self.watch.begin(self.engine, time)
+
+    def _put_to_sleep(self, calm):
+        """``calm``: ids of the bodies that have been at rest."""
+        engine, carrying = self.engine, carrying_ids(self.engine, self.prescribed.surfaces)
+        awake = awake_ids(engine)
+        restless, machine = ~np.isin(awake, calm) | self.movers.near(engine, awake), {}
+        if len(self.mechanism):
+            state = engine.joint_state()
+            machine, driven = self.mechanism.machine_of_bodies(state), {*self.prescribed.motions, *carrying.tolist()}
+            driven = self.mechanism.driven_machines(state, driven)
+            restless |= np.isin(awake, [body for body, number in machine.items() if number in driven])
+        engine.sleep(*islands_at_rest(awake, restless, engine.contacts(), carrying, machine))

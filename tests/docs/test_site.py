@@ -29,6 +29,7 @@ def test_every_public_name_is_in_the_reference(site):
         named |= set(re.findall(r'id="gravel\.([A-Za-z_.]+)"', page.read_text(encoding="utf-8")))
     wanted = {name for name in gv.__all__ if name != "measures"} | {f"measures.{name}" for name in gv.measures.__all__}
     assert wanted - named == set()
+    assert {"Simulation.step", "Simulation.positions", "Simulation.contacts", "Simulation.tolerance"} <= named  # inherited ones, too
 
 
 def test_nothing_comes_from_another_host(site):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gravel import scene as scenes
-from gravel import simulation
 from gravel.model.materials import PAIR_FIELDS
+from gravel.running import rules
 from gravel.validation import CASES
 
 FAULTS = {  # factor, and cases that must see it, at least three
@@ -51,7 +51,7 @@ def wrong_inverse_masses(factor):
     return make
 
 
-simulation_rules, inverse_masses = simulation.Rules, scenes._inverse_masses
+simulation_rules, inverse_masses = rules.Rules, scenes._inverse_masses
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def fault(request, monkeypatch):
     if name == "inertia":
         monkeypatch.setattr(scenes, "_inverse_masses", wrong_inverse_masses(factor))
     else:
-        monkeypatch.setattr(simulation, "Rules", wrong_gravity(factor) if name == "gravity" else wrong_contact_values(name, factor))
+        monkeypatch.setattr(rules, "Rules", wrong_gravity(factor) if name == "gravity" else wrong_contact_values(name, factor))
 
 
 @pytest.mark.parametrize(
