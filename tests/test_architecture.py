@@ -35,7 +35,7 @@ ALLOWED = {
     "kernel_cache": set(),
     "printing": {"printing"},  # how things print: every room may ask it
     "printing.notebook": {"view"},  # draws what a notebook shows; whoever can be shown asks it then
-    "formulas": {"formulas", "shapes"},
+    "formulas": {"formulas", "model.materials", "shapes"},
     "model": {"checks", "rotations"},
     "model.cell": {"checks", "engine"},
     "model.servo": PLAIN,

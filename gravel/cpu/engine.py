@@ -19,6 +19,7 @@ from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
 from gravel.cpu.solve.blocks import WIDTH, Blocks, Scalars, Unknowns, rows_before
 from gravel.cpu.threads import SMALL, use_threads
 from gravel.engine import ALONE, ELLIPSOID_METHODS, CellTooSmall, Commit, Detection, Margin, Rules, no_lap
+from gravel.formulas import contact_laws
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
 from gravel.state import ANGULAR, EVERYWHERE, FIELD, IMMOVABLE, LINEAR, MOVABLE, SLEEPING, STATUS
@@ -58,8 +59,8 @@ def make_rules(rules, library):
         library.half,
         Scalars(float(rules.coulomb), rules.step, rules.recovery, min(rules.recovery_speed, 1e30)),
         rules.threshold,
-        bool(np.any(values[..., assemble.ROLLING_COLUMN : assemble.SPINNING_COLUMN + 1] > 0)),
-        bool(np.any(values[..., impacts.RESTITUTION_COLUMN] > 0)),
+        bool(np.any(values[..., contact_laws.ROLLING_COLUMN : contact_laws.SPINNING_COLUMN + 1] > 0)),
+        bool(np.any(values[..., contact_laws.RESTITUTION_COLUMN] > 0)),
     )
 
 
@@ -422,10 +423,9 @@ class CpuEngine:
         blows = self.buffers.array("blows", len(found.order), (2,), "f8")
         self.blow[:], self.shift[:], since[:], blows[:] = 0, 0, 0, 0
         impacts.count_partners(found.touching, partners)
-        seen, on = (found.contacts, found.touching, found.arranged), (rules.contact_values, times, rules.gravity, rules.threshold)
-        strike = lambda touched, barred: impacts.bounce(  # noqa: E731
-            *seen, inertia, carry, *on, partners, touched, barred, since, self.blow, self.shift, blows
-        )
+        seen, on = (found.contacts, found.touching, found.arranged), (rules.contact_values, times, rules.gravity, float(rules.threshold))
+        given, state = impacts.ImpactInput(*seen, inertia, carry, *on), impacts.ImpactState(since, self.blow, self.shift, blows)
+        strike = lambda touched, barred: impacts.bounce(given, partners, touched, barred, state)  # noqa: E731
         touched = np.ones(len(found.order), np.bool_)
         if self.share.alone:
             collisions = int(strike(touched, np.empty(0, np.bool_))[0])
@@ -433,8 +433,7 @@ class CpuEngine:
         else:
             collisions = self._bounce_in_turns(strike, partners, touched, since, blows)
         self.lifted = self.buffers.array("lifted", len(self.blow), (3,))
-        rest = since, self.blow, self.shift, rules.scalars, rules.margin, self.lifted
-        return collisions, float(impacts.leave_flying(*seen, carry, *on, *rest))
+        return collisions, float(impacts.leave_flying(given, state, rules.scalars, rules.margin, self.lifted))
 
     def _bounce_in_turns(self, strike, partners, touched, since, blows):
         """Where several processes act on a body, one at a time may strike it: two blows at once would be too much."""
@@ -520,8 +519,8 @@ class CpuEngine:
         if found.contact_total > 0:
             kernel = assemble.assemble_balls if found.balls else assemble.assemble_any
             starts = self.impulse, self.torque, self.carry
-            rest = rules.contact_values, *starts, rules.scalars, rules.margin, deep, blocks, unknowns
-            kernel(found.contacts, found.touching, self.slot, found.arranged, self.inertia, *rest)
+            given = assemble.ContactInput(self.slot, self.inertia, rules.contact_values, *starts, deep)
+            kernel(found.contacts, found.touching, found.arranged, given, rules.scalars, rules.margin, blocks, unknowns)
         local = ffd.BodyByBody(self._sight(deep), self.bodies, self.slot, self.blow, found.contact_total, self.buffers, self.share)
         joints = NO_JOINTS
         if self.joints is not None:

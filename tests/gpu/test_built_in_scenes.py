@@ -5,7 +5,7 @@ import pytest
 
 import gravel as gv
 from gravel import scenes
-from gravel.cpu.solve.assemble import RESTING
+from gravel.formulas.contact_laws import RESTING
 from gravel.simulation import MARGIN_SHARE
 
 DEVICE = "warp:cpu"
