@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import gravel as gv
-from gravel.cpu.formulas import FORMS, LANE_FORMS
 from gravel.formulas import cones, responses
+from gravel.host.formulas import FORMS, LANE_FORMS
 
 COEFFICIENTS = 0.0, 0.05, 0.5, 1.0, 3.0
 

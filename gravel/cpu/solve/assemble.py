@@ -15,14 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import MOVES, margin_of
-from gravel.cpu.formulas import FORMS
 from gravel.cpu.solve import blocks as rows_of
 from gravel.cpu.solve.blocks import WIDTH, row_offset
-from gravel.cpu.threads import INNER, Kernel, named
-from gravel.cpu.vectors import cross, tangents, to_matrix
 from gravel.formulas import cones, contact_laws, responses
+from gravel.formulas.bounds import MOVES
 from gravel.formulas.contact_laws import DEEP
+from gravel.host.arrays import margin_of
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER, Kernel, named
+from gravel.host.vectors import cross, tangents, to_matrix
 from gravel.state import MATERIAL
 
 _laws, _responses, turned_into_cone = FORMS.of(contact_laws), FORMS.of(responses), FORMS.of(cones).turned_into_cone

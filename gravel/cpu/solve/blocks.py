@@ -24,11 +24,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.formulas import FORMS, LANE_FORMS, SAFE_MATH
 from gravel.cpu.solve.prefetch import prefetch
-from gravel.cpu.threads import INNER, PARALLEL, Kernel, named
 from gravel.formulas import cones, contact_laws, momentum, responses
 from gravel.formulas.momentum import NEVER, RENEWED
+from gravel.host.formulas import FORMS, LANE_FORMS, SAFE_MATH
+from gravel.host.threads import INNER, PARALLEL, Kernel, named
 
 _cones, _laws, _responses = (LANE_FORMS.of(module) for module in (cones, contact_laws, responses))
 best_impulse, best_torque = _cones.best_impulse, _cones.best_torque

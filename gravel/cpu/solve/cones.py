@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.formulas import LANE_FORMS, SAFE_MATH
 from gravel.cpu.solve.blocks import L1, L3, WIDTH, dot, minus, plus, put, three, times, u64
-from gravel.cpu.threads import INNER, Kernel
 from gravel.formulas import cones, contact_laws
+from gravel.host.formulas import LANE_FORMS, SAFE_MATH
+from gravel.host.threads import INNER, Kernel
 
 _cones, sliding_speed = LANE_FORMS.of(cones), LANE_FORMS.of(contact_laws).sliding_speed
 project, project_torque = _cones.project, _cones.project_torque

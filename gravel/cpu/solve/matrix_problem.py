@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.formulas import FORMS
 from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, SWEEPS, UPHILL, WIDTH, fresh_momentum, set_pace
 from gravel.cpu.solve.cones import Cones, ConeVectors
-from gravel.cpu.threads import INNER
 from gravel.engine import ALONE, Share
 from gravel.formulas import cones, contact_laws
 from gravel.formulas.momentum import RENEWED
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER
 
 _laws, project = FORMS.of(contact_laws), FORMS.of(cones).project
 lagged_share, renewed_slip, sliding_speed = _laws.lagged_share, _laws.renewed_slip, _laws.sliding_speed

@@ -2,8 +2,8 @@
 
 from numba import njit
 
-from gravel.cpu.threads import INNER
 from gravel.formulas.forms import Forms
+from gravel.host.threads import INNER
 
 # What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
 # the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.

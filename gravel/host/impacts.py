@@ -19,14 +19,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from gravel.host.arrays import margin_of
 from numba import njit
 
-from gravel.cpu.collide.bounds import BALL, MOVES, OTHER, margin_of
-from gravel.cpu.formulas import FORMS
 from gravel.cpu.solve.assemble import bias_of, contact_responses, friction_of, inertia_of, response_to
-from gravel.cpu.threads import INNER
-from gravel.cpu.vectors import cross
 from gravel.formulas import contact_laws
+from gravel.formulas.bounds import BALL, MOVES, OTHER
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER
+from gravel.host.vectors import cross
 from gravel.shapes import SPHERE
 from gravel.state import MATERIAL, SHAPE
 
