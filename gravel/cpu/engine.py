@@ -220,8 +220,8 @@ class CpuEngine(EngineBase):
         if found.contact_total > 0:
             kernel = assemble.assemble_balls if found.balls else assemble.assemble_any
             starts = step.impulse, step.torque, step.restitution.surface
-            laws = rules.contact_values, *starts, rules.scalars, rules.margin, deep, blocks, unknowns
-            kernel(found.contacts, found.touching, step.slot, found.arranged, step.inertia, *laws)
+            given = assemble.ContactInput(step.slot, step.inertia, rules.contact_values, *starts, deep)
+            kernel(found.contacts, found.touching, found.arranged, given, rules.scalars, rules.margin, blocks, unknowns)
         joints = NO_JOINTS
         if self.joints is not None:
             scalars, joints, parts = rules.scalars, self.joints.block, 2 if rules.midpoint else 1

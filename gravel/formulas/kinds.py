@@ -8,6 +8,7 @@ Matrix = Any  # a rotation, m[i][j]
 Vector = Any  # three numbers, d[i]
 Turn = Any  # a quaternion w x y z, q[i]
 Symmetric = Any  # a symmetric matrix, in a form of the engine's own
+Inertia = Any  # xx xy xz yy yz zz of a symmetric matrix, m[i]
 Numbers = Any  # (n,) numbers
 Table = Any  # (n, columns) numbers
 Names = Any  # (n,) whole numbers

@@ -1,7 +1,7 @@
 """Every kernel of the engine compiled to machine code for a GPU that need not be there, and what the compiler made of it.
 
 ``compile_all(80, folder)`` needs Warp and neither a driver nor a GPU. Kernels are found by themselves: those of every module below
-``gravel.gpu``, and those that factories make (``blocks.kernels_for``), for all their arguments.
+``gravel.gpu``, and those that factories make (``blocks.sweep_kernels``), for all their arguments.
 
 Local memory of a thread is what the code declares as arrays of its own and what found no register (spilled). The machine code tells the
 sum; where ``details`` are asked for, the kernels are compiled to PTX as well, which declares the arrays: what is beyond them is spilled.

@@ -5,6 +5,8 @@ import warp as wp
 from gravel.formulas.forms import Forms
 from gravel.gpu.shapes import MOST_FACES, MOST_VERTICES, Hulls, Meshes, Solid, Work
 
+vec6 = wp.types.vector(length=6, dtype=wp.float32)
+
 KINDS = {
     "float": float,
     "int": int,
@@ -13,6 +15,7 @@ KINDS = {
     "Vector": wp.vec3,
     "Turn": wp.vec4,
     "Symmetric": wp.mat33,
+    "Inertia": vec6,
     "Numbers": wp.array(dtype=float),
     "Table": wp.array2d(dtype=float),
     "Names": wp.array(dtype=int),
@@ -67,6 +70,12 @@ def to_matrix(q: wp.vec4):
         2.0 * (y * z + w * x),
         1.0 - 2.0 * (x * x + y * y),
     )
+
+
+@wp.func
+def like(x: float, number: float):
+    """There is one precision here."""
+    return number
 
 
 @wp.func
@@ -125,7 +134,7 @@ def for_device(function):
     return wp.func(function, inline=False if function.__name__ in APART else None)
 
 
-OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "quaternion_of": wp.vec4, "whole": wp.int32, "hypot": hypot, "Solid": Solid}
+OWN = {"to_matrix": to_matrix, "vector": wp.vec3, "quaternion_of": wp.vec4, "whole": wp.int32, "hypot": hypot, "like": like, "Solid": Solid}
 OF_BOXES = {"along_first": along_first}
 OF_ELLIPSOIDS = {"matrix_of": matrix_of, "times": times, "times_sum": times_sum, "sum_of": sum_of, "surely_negative": surely_negative}
 FORMS = Forms(for_device, {**OWN, **OF_BOXES, **OF_ELLIPSOIDS, **PRECISION})

@@ -107,6 +107,25 @@ class Unknowns:
 
 
 @wp.struct
+class Impulses:
+    """A vector of the gradient solvers: impulses of all contacts, or their gradient."""
+
+    impulse: wp.array(dtype=wp.vec3)
+    torque: wp.array(dtype=wp.vec3)  # empty where there is no rolling friction
+
+
+@wp.struct
+class ContactInput:
+    """What contacts bring to the cone problem beside their geometry; see ``gravel.cpu.solve.assemble.ContactInput``."""
+
+    contact_values: wp.array3d(dtype=float)
+    impulse: wp.array2d(dtype=float)
+    torque: wp.array2d(dtype=float)
+    carry: wp.array2d(dtype=float)
+    deep: wp.array(dtype=int)
+
+
+@wp.struct
 class Memory:
     """Contacts of the last step, see ``gravel.host.contact_cache.Memory``."""
 

@@ -16,25 +16,67 @@ every single collision keeps energy and momentum.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from gravel.cpu.solve.assemble import FRICTION_COLUMN, bias_of, contact_responses, response_row
+from gravel.formulas import contact_laws
 from gravel.formulas.bounds import BALL, MOVES, OTHER
 from gravel.host.arrays import margin_of
+from gravel.host.formulas import FORMS
+from gravel.host.responses import contact_responses, inertia_of, response_to
 from gravel.host.threads import INNER
 from gravel.host.vectors import cross
 from gravel.shapes import SPHERE
 from gravel.state import MATERIAL, SHAPE
 
-RESTITUTION_COLUMN = 1  # of materials.PAIR_FIELDS
+_laws = FORMS.of(contact_laws)
+bias_of, friction_of, restitution_of = _laws.bias_of, _laws.friction_of, _laws.restitution_of
+
 ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
 FAINT = 0.03  # of the hardest blow on a body in this step, times their number: what closes more slowly is left to it likewise
 PARTS = 8  # of a step, one after the other: impacts come nearly in their order in time
 TURNS = 200  # of processes, where several act on a body; then likewise
 MOST = 64  # contacts of a pair that are struck at once
 PAIR_ROUNDS = 100  # for the contacts of one pair to agree
+
+
+class ImpactInput(NamedTuple):
+    """What impacts happen to. Of all, velocities change (``arranged.velocity``)."""
+
+    contacts: tuple  # ``Contacts``, perhaps with images of bodies
+    touching: tuple  # the same with the bodies themselves
+    arranged: tuple
+    inertia: np.ndarray  # world frame, see ``blocks.Unknowns``
+    carry: np.ndarray  # (contacts, 3) m/s at which surfaces move by themselves, or empty
+    contact_values: np.ndarray  # of pairs of materials
+    times: tuple  # s: the step, and how much later than its start the contacts are seen
+    gravity: np.ndarray
+    threshold: float  # m/s
+
+
+class ImpactState(NamedTuple):
+    """What impacts leave, beside velocities."""
+
+    since: np.ndarray  # (n,) s from the start of the step: the time of the last blow on each body that can move
+    blow: np.ndarray  # (contacts, 3) N s on b
+    shift: np.ndarray  # (n, 3) m: what the way of each body differs from that at its new velocity
+    blows: np.ndarray  # (n, 2) how many each body that can move has had, and the hardest, m/s
+
+
+class PairContacts(NamedTuple):
+    """Scratch: the contacts of the pair that is looked at."""
+
+    frames: np.ndarray  # (MOST, 9) normal, arm from a, arm from b, where each touches
+    target: np.ndarray  # (MOST,) m/s, the normal velocity that each shall have
+    load: np.ndarray  # (MOST,) N s; -1 where it does not close
+    old: np.ndarray  # (2, 3) m/s, velocities of both bodies before the blow
+
+
+@njit(**INNER)
+def make_pair():
+    return PairContacts(np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST), np.zeros((2, 3)))
 
 
 @njit(**INNER)
@@ -90,26 +132,26 @@ def velocity_at(c, frame, touching, velocity, carry):
 
 
 @njit(**INNER)
-def responses(c, frame, contacts, arranged, inertia):
+def responses(c, frame, given):
     """What a normal and a tangential impulse do to the relative velocity."""
-    a, b = contacts.a[c], contacts.b[c]
-    nx, ny, nz, ax, ay, az = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
-    bx, by, bz = frame[6], frame[7], frame[8]
-    mass = arranged.mass[a, 0] + arranged.mass[b, 0]
+    a, b, inertia, masses = given.contacts.a[c], given.contacts.b[c], given.inertia, given.arranged.mass
+    nx, ny, nz, mass = frame[0], frame[1], frame[2], masses[a, 0] + masses[b, 0]
     if inertia.size > 0:
-        _, rt, _, _ = contact_responses(inertia, mass, a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
-        n0, n1, n2 = response_row(inertia, mass, a, b, nx, ny, nz, ax, ay, az, bx, by, bz)
-        return n0 * nx + n1 * ny + n2 * nz, rt
-    arm_a, arm_b = ax * nx + ay * ny + az * nz, bx * nx + by * ny + bz * nz
-    return mass, mass + arm_a * arm_a * arranged.mass[a, 1] + arm_b * arm_b * arranged.mass[b, 1]
+        n, arm_a, arm_b = (nx, ny, nz), (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8])
+        across = contact_responses(inertia, mass, a, b, n, arm_a, arm_b)[1]
+        n0, n1, n2 = response_to(n, mass, inertia_of(inertia, a), inertia_of(inertia, b), arm_a, arm_b)
+        return n0 * nx + n1 * ny + n2 * nz, across
+    arm_a, arm_b = frame[3] * nx + frame[4] * ny + frame[5] * nz, frame[6] * nx + frame[7] * ny + frame[8] * nz
+    return mass, mass + arm_a * arm_a * masses[a, 1] + arm_b * arm_b * masses[b, 1]
 
 
 @njit(**INNER)
-def push(c, frame, touching, arranged, inertia, px, py, pz, blow):
+def push(c, frame, given, px, py, pz, blow):
     """Impulse p on b and -p on a at contact c."""
-    a, b, mass = touching.a[c], touching.b[c], arranged.mass
-    add_impulse(arranged.velocity, a, mass[a, 0], inertia, mass[a, 1], frame[3], frame[4], frame[5], -px, -py, -pz)
-    add_impulse(arranged.velocity, b, mass[b, 0], inertia, mass[b, 1], frame[6], frame[7], frame[8], px, py, pz)
+    a, b, inertia = given.touching.a[c], given.touching.b[c], given.inertia
+    velocity, mass = given.arranged.velocity, given.arranged.mass
+    add_impulse(velocity, a, mass[a, 0], inertia, mass[a, 1], frame[3], frame[4], frame[5], -px, -py, -pz)
+    add_impulse(velocity, b, mass[b, 0], inertia, mass[b, 1], frame[6], frame[7], frame[8], px, py, pz)
     blow[c, 0] += px
     blow[c, 1] += py
     blow[c, 2] += pz
@@ -128,10 +170,11 @@ def are_balls(a, b, tag):
 
 
 @njit(**INNER)
-def meet_balls(c, contacts, touching, arranged, gravity, weight, times, since, shift, frame):
+def meet_balls(c, given, weight, since, shift, frame):
     """When the balls of contact c touch after ``since``, or -1 where they do not within the step; ``frame`` := normal and arms then. Balls
     that graze each other turn about each other within the step: the normal where the step looks would make them gain energy."""
-    step, lead = times
+    contacts, touching, arranged, gravity = given.contacts, given.touching, given.arranged, given.gravity
+    step, lead = given.times
     i, j, a, b = contacts.a[c], contacts.b[c], touching.a[c], touching.b[c]
     reach, v = arranged.reach, arranged.velocity
     dx, dy, dz = reach[j, 0] - reach[i, 0], reach[j, 1] - reach[i, 1], reach[j, 2] - reach[i, 2]
@@ -164,20 +207,21 @@ def meet_balls(c, contacts, touching, arranged, gravity, weight, times, since, s
 
 
 @njit(**INNER)
-def foresee(first, last, contacts, touching, arranged, carry, restitution, times, gravity, threshold, since, shift, frames, target, load):
+def foresee(first, last, given, restitution, threshold, since, shift, pair):
     """When the pair with the contacts first to last collides, s from the start of the step, or -1 where it does not within the step;
-    ``frames`` := where each touches, ``target`` := the normal velocity that it shall have then, ``load`` := 0 where one closes, else -1.
-    ``since``: the last blow that one of the bodies got in this step."""
-    step, lead = times
+    ``pair`` := where each touches, its target, and the load 0 where it closes, else -1. ``since``: the last blow that one of the bodies got
+    in this step."""
+    contacts, touching, arranged, carry, gravity = given.contacts, given.touching, given.arranged, given.carry, given.gravity
+    step, lead = given.times
     moment = math.inf
     a, b = touching.a[first], touching.b[first]
     weight = min(arranged.tag[b, MOVES], 1) - min(arranged.tag[a, MOVES], 1)  # both fall: no relative acceleration
     balls = carry.size == 0 and are_balls(a, b, arranged.tag)
     for c in range(first, last):
-        frame, touch = frames[c - first], -1.0
+        frame, touch = pair.frames[c - first], -1.0
         lay_frame(c, contacts, arranged, frame)
         if balls:
-            touch = meet_balls(c, contacts, touching, arranged, gravity, weight, times, since, shift, frame)
+            touch = meet_balls(c, given, weight, since, shift, frame)
         un = velocity_at(c, frame, touching, arranged.velocity, carry)[3]
         pull = weight * (gravity[0] * frame[0] + gravity[1] * frame[1] + gravity[2] * frame[2])
         if not balls and un < -threshold:
@@ -185,8 +229,8 @@ def foresee(first, last, contacts, touching, arranged, carry, restitution, times
             touch = since + time_to_touch(max(gap, 0.0), un + pull * since, pull)
         # corners that follow within half a step touch with the first: a flat box does not tumble
         closing = un < -threshold and 0.0 <= touch <= 1.5 * step
-        target[c - first] = -restitution * (un + pull * touch) - pull * touch if closing else 0.0
-        load[c - first] = 0.0 if closing else -1.0
+        pair.target[c - first] = -restitution * (un + pull * touch) - pull * touch if closing else 0.0
+        pair.load[c - first] = 0.0 if closing else -1.0
         moment = min(moment, touch if closing else math.inf)
     return moment if moment <= step else -1.0
 
@@ -208,42 +252,43 @@ def gap_now(c, contacts, touching, arranged, shift):
 
 
 @njit(**INNER)
-def closing_speed(first, last, frames, touching, velocity, carry, load):
+def closing_speed(first, last, given, pair):
     """The speed at which a pair closes, the largest of its contacts that do."""
     speed = 0.0
     for c in range(first, last):
-        if load[c - first] >= 0.0:
-            speed = max(speed, -float(velocity_at(c, frames[c - first], touching, velocity, carry)[3]))
+        if pair.load[c - first] >= 0.0:
+            un = velocity_at(c, pair.frames[c - first], given.touching, given.arranged.velocity, given.carry)[3]
+            speed = max(speed, -float(un))
     return speed
 
 
 @njit(**INNER)
-def strike(first, last, frames, contacts, touching, arranged, inertia, carry, friction, blow, target, load):
+def strike(first, last, given, friction, blow, pair):
     """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble."""
-    velocity = arranged.velocity
+    touching, velocity, carry, target, load = given.touching, given.arranged.velocity, given.carry, pair.target, pair.load
     for _ in range(1 if last - first == 1 else PAIR_ROUNDS):
         change = 0.0
         for c in range(first, last):
             if load[c - first] < 0.0:
                 continue
-            frame = frames[c - first]
+            frame = pair.frames[c - first]
             un = velocity_at(c, frame, touching, velocity, carry)[3]
-            rn, _ = responses(c, frame, contacts, arranged, inertia)
+            rn, _ = responses(c, frame, given)
             p = max(load[c - first] + (target[c - first] - un) / rn, 0.0) - load[c - first]
             load[c - first] += p
             change = max(change, abs(p) * rn)
-            push(c, frame, touching, arranged, inertia, p * frame[0], p * frame[1], p * frame[2], blow)
+            push(c, frame, given, p * frame[0], p * frame[1], p * frame[2], blow)
         if change < 1e-9 * target[0]:
             break
     for c in range(first, last):
         if load[c - first] > 0.0 and friction > 0.0:
-            frame = frames[c - first]
+            frame = pair.frames[c - first]
             ux, uy, uz, un = velocity_at(c, frame, touching, velocity, carry)
-            _, rt = responses(c, frame, contacts, arranged, inertia)
+            _, rt = responses(c, frame, given)
             tx, ty, tz = ux - un * frame[0], uy - un * frame[1], uz - un * frame[2]
             slip = math.sqrt(tx * tx + ty * ty + tz * tz)
             pt = -min(slip / rt, friction * load[c - first]) / max(slip, 1e-30)
-            push(c, frame, touching, arranged, inertia, pt * tx, pt * ty, pt * tz, blow)
+            push(c, frame, given, pt * tx, pt * ty, pt * tz, blow)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -306,96 +351,110 @@ def end_of_pair(first, end, touching):
     return c
 
 
+@njit(**INNER)
+def may_meet(first, last, given, shift):
+    """Whether any contact of a pair may close within the step."""
+    contacts, touching, arranged, gravity, step = given.contacts, given.touching, given.arranged, given.gravity, given.times[0]
+    a, b = touching.a[first], touching.b[first]
+    if given.carry.size > 0 or are_balls(a, b, arranged.tag):
+        return True
+    fall, near = step * math.sqrt(gravity[0] ** 2 + gravity[1] ** 2 + gravity[2] ** 2), False
+    for c in range(first, last):
+        gap, i, j = gap_now(c, contacts, touching, arranged, shift), contacts.a[c], contacts.b[c]
+        near |= may_strike(a, b, c, i, j, arranged.velocity, arranged.reach, contacts.normal, gap, step, fall)
+    return near
+
+
+@njit(**INNER)
+def moment_of_pair(first, last, given, state, pair):
+    """When a pair collides, as ``foresee`` says, or -1."""
+    a, b, tag, blows = given.touching.a[first], given.touching.b[first], given.arranged.tag, state.blows
+    restitution = restitution_of(given.contact_values, tag[a, MATERIAL], tag[b, MATERIAL])
+    if restitution == 0.0 or not may_meet(first, last, given, state.shift):
+        return -1.0
+    slowest = max(given.threshold, FAINT * max(blows[a, 0] * blows[a, 1], blows[b, 0] * blows[b, 1]))
+    return foresee(first, last, given, restitution, slowest, max(state.since[a], state.since[b]), state.shift, pair)
+
+
+@njit(**INNER)
+def strike_pair(first, last, moment, given, partners, state, pair, touched):
+    """A pair collides; ``touched`` gets its bodies."""
+    a, b, arranged, old = given.touching.a[first], given.touching.b[first], given.arranged, pair.old
+    tag, velocity, since, blows = arranged.tag, arranged.velocity, state.since, state.blows
+    for k in range(3):
+        old[0, k], old[1, k] = velocity[a, k], velocity[b, k]
+    speed = closing_speed(first, last, given, pair)
+    strike(first, last, given, friction_of(given.contact_values, tag[a, MATERIAL], tag[b, MATERIAL]), state.blow, pair)
+    # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
+    if given.carry.size == 0 or min(tag[a, MOVES], tag[b, MOVES]) == 0:
+        correct_way(a, b, given.times[1] - moment, arranged, partners, old, state.shift)
+    for body in (a, b):
+        if tag[body, MOVES] > 0:
+            touched[body], since[body] = True, moment
+            blows[body, 0] += 1.0
+            blows[body, 1] = max(blows[body, 1], speed)
+
+
+@njit(**INNER)
+def bounce_once(horizon, given, partners, touched, barred, state, pair, later):
+    """One look at all pairs whose bodies have been ``touched``: those that collide before ``horizon`` do so; ``later`` gets the bodies of
+    those that will after it. Returns the number of collisions, of pairs that wait for a barred body, and the bodies touched now."""
+    contacts, touching, tag = given.contacts, given.touching, given.arranged.tag
+    touched_now, collisions, waiting = np.zeros(touched.size, np.bool_), 0, 0
+    for tile in range(contacts.count.size):
+        c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
+        while c < end:
+            a, b, first = touching.a[c], touching.b[c], c
+            c = end_of_pair(first, end, touching)
+            if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
+                continue
+            moment = moment_of_pair(first, c, given, state, pair)
+            if moment > horizon:
+                later[a], later[b] = later[a] or tag[a, MOVES] > 0, later[b] or tag[b, MOVES] > 0
+            elif moment >= 0.0 and barred.size > 0 and (barred[a] or barred[b]):
+                waiting += 1
+            elif moment >= 0.0:
+                strike_pair(first, c, moment, given, partners, state, pair, touched_now)
+                collisions += 1
+    return collisions, waiting, touched_now
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def bounce(
-    contacts,
-    touching,
-    arranged,
-    inertia,
-    carry,
-    contact_values,
-    times,
-    gravity,
-    threshold,
-    partners,
-    touched,
-    barred,
-    since,
-    blow,
-    shift,
-    blows,
-):
-    """Let colliding pairs bounce (``touching``: the contacts with bodies instead of images, ``carry``: what their surfaces move at by
-    themselves, or empty); ``blow`` (c, 3) gets the impulses of that on b; ``since`` (n,) the time of the last blow on each body that can
-    move, from the start of the step; ``shift`` (n, 3) what the way of each body differs from that at its new velocity; ``blows`` (n, 2) how
-    many each body that can move has had, and the hardest, m/s. ``times``: the step, and how much later than its start the contacts are
-    seen. ``partners``: how many others each body touches; ``touched`` (n,): which have changed, so that their pairs must be looked at;
-    ``barred`` (n,), or empty: bodies that may not be struck now. Returns the number of collisions, and of those that wait for a barred
-    body."""
-    old = np.zeros((2, 3))
-    collisions, n = 0, arranged.order.size
-    frames, target, load = np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST)
-    velocity, reach, normal, step, tag = arranged.velocity, arranged.reach, contacts.normal, times[0], arranged.tag
-    fall = step * math.sqrt(gravity[0] ** 2 + gravity[1] ** 2 + gravity[2] ** 2)
-    waiting = 0
+def bounce(given, partners, touched, barred, state):
+    """Let colliding pairs bounce. ``given``: ``ImpactInput``, ``state``: ``ImpactState``. ``partners``: how many others each body touches;
+    ``touched`` (n,): which have changed, so that their pairs must be looked at; ``barred`` (n,), or empty: bodies that may not be struck
+    now. Returns the number of collisions, and of those that wait for a barred body."""
+    collisions, waiting, pair = 0, 0, make_pair()
     for part in range(PARTS):
-        horizon, later = step * (part + 1) / PARTS, np.zeros(n, np.bool_)
+        horizon, later = given.times[0] * (part + 1) / PARTS, np.zeros(touched.size, np.bool_)
         for _ in range(ROUNDS):
-            touched_now = np.zeros(n, np.bool_)
-            before = collisions
-            for tile in range(contacts.count.size):
-                c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
-                while c < end:
-                    a, b, first = touching.a[c], touching.b[c], c
-                    c = end_of_pair(first, end, touching)
-                    if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
-                        continue
-                    i, j = tag[a, MATERIAL], tag[b, MATERIAL]
-                    restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
-                    if restitution == 0.0:
-                        continue
-                    if carry.size == 0 and not are_balls(a, b, tag):
-                        near = False
-                        for k in range(first, c):
-                            now = gap_now(k, contacts, touching, arranged, shift)
-                            near |= may_strike(a, b, k, contacts.a[k], contacts.b[k], velocity, reach, normal, now, step, fall)
-                        if not near:
-                            continue
-                    last, slowest = (
-                        max(since[a], since[b]),
-                        max(threshold, FAINT * max(blows[a, 0] * blows[a, 1], blows[b, 0] * blows[b, 1])),
-                    )
-                    rest = carry, restitution, times, gravity, slowest, last, shift, frames, target, load
-                    moment = foresee(first, c, contacts, touching, arranged, *rest)
-                    if moment > horizon:
-                        later[a], later[b] = later[a] or tag[a, MOVES] > 0, later[b] or tag[b, MOVES] > 0
-                    elif moment >= 0.0 and barred.size > 0 and (barred[a] or barred[b]):
-                        waiting += 1
-                    elif moment >= 0.0:
-                        for k in range(3):
-                            old[0, k], old[1, k] = velocity[a, k], velocity[b, k]
-                        speed = closing_speed(first, c, frames, touching, velocity, carry, load)
-                        strike(first, c, frames, contacts, touching, arranged, inertia, carry, friction, blow, target, load)
-                        # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
-                        if carry.size == 0 or min(tag[a, MOVES], tag[b, MOVES]) == 0:
-                            correct_way(a, b, times[1] - moment, arranged, partners, old, shift)
-                        for body in (a, b):
-                            if tag[body, MOVES] > 0:
-                                touched_now[body], since[body] = True, moment
-                                blows[body, 0] += 1.0
-                                blows[body, 1] = max(blows[body, 1], speed)
-                        collisions += 1
-            if collisions == before:
+            struck, held, touched_now = bounce_once(horizon, given, partners, touched, barred, state, pair, later)
+            collisions, waiting = collisions + struck, waiting + held
+            if struck == 0:
                 break
             touched = touched_now
         touched = later
     return collisions, waiting
 
 
+@njit(**INNER)
+def bias_after(k, frame, given, state, later, friction, scalars):
+    """What the bias of contact k with restitution must be at least, so that the cone problem does not spoil a bounce; -inf: as it is."""
+    touching, arranged, gravity, blow, threshold = given.touching, given.arranged, given.gravity, state.blow, given.threshold
+    a, b, tag = touching.a[k], touching.b[k], arranged.tag
+    lay_frame(k, given.contacts, arranged, frame)
+    ux, uy, uz, un = velocity_at(k, frame, touching, arranged.velocity, given.carry)
+    struck = blow[k, 0] != 0.0 or blow[k, 1] != 0.0 or blow[k, 2] != 0.0
+    if not ((struck and un >= 0.0) or un > threshold or (later and un < -threshold)):
+        return -math.inf, 0.0
+    weight = min(tag[b, MOVES], 1) - min(tag[a, MOVES], 1)
+    pull = weight * given.times[0] * (gravity[0] * frame[0] + gravity[1] * frame[1] + gravity[2] * frame[2])
+    slip = math.sqrt(max(ux * ux + uy * uy + uz * uz - un * un, 0.0)) if scalars.coulomb == 0.0 else 0.0
+    return max(0.0, -2.0 * (un + min(pull, 0.0))), friction * slip
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def leave_flying(
-    contacts, touching, arranged, carry, contact_values, times, gravity, threshold, since, blow, shift, scalars, margin, lifted
-):
+def leave_flying(given, state, scalars, margin, lifted):
     """``lifted`` (c, 3) := ``carry`` and what to add to the bias of each contact, so that the cone problem does not undo or spoil impacts:
 
     - a gap is that between the bodies where their new ways lead, not where the step looked;
@@ -407,35 +466,28 @@ def leave_flying(
 
     Returns the largest penetration, m, on the ways that bodies really take: those that bounce do not get as deep as the step saw.
     """
-    depth = 0.0
-    frames, target, load = np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST)
-    frame, step, tag = np.empty(9), times[0], arranged.tag
+    contacts, touching, arranged, carry, since = given.contacts, given.touching, given.arranged, given.carry, state.since
+    blow, shift, law = state.blow, state.shift, (scalars.step, scalars.recovery, scalars.recovery_speed)
+    depth, pair, frame, tag = 0.0, make_pair(), np.empty(9), arranged.tag
     for tile in range(contacts.count.size):
         c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
         while c < end:
             a, b, first = touching.a[c], touching.b[c], c
             c = end_of_pair(first, end, touching)
             i, j = tag[a, MATERIAL], tag[b, MATERIAL]
-            restitution, friction = contact_values[i, j, RESTITUTION_COLUMN], contact_values[i, j, FRICTION_COLUMN]
-            weight = min(tag[b, MOVES], 1) - min(tag[a, MOVES], 1)
+            restitution, friction = restitution_of(given.contact_values, i, j), friction_of(given.contact_values, i, j)
             later = False
             if restitution > 0.0:
-                rest = carry, restitution, times, gravity, threshold, max(since[a], since[b]), shift, frames, target, load
-                later = foresee(first, c, contacts, touching, arranged, *rest) < 0.0
+                later = foresee(first, c, given, restitution, given.threshold, max(since[a], since[b]), shift, pair) < 0.0
             for k in range(first, c):
                 near = margin_of(margin, contacts.a[k], contacts.b[k], arranged.reach, arranged.extent, tag)
                 gap = gap_now(k, contacts, touching, arranged, shift)
-                seen, bias = bias_of(contacts.gap[k], near, 1, scalars), bias_of(gap, near, 1, scalars)
-                struck = blow[k, 0] != 0.0 or blow[k, 1] != 0.0 or blow[k, 2] != 0.0
-                if not struck:
+                seen, bias = bias_of(contacts.gap[k], near, 1.0, *law), bias_of(gap, near, 1.0, *law)
+                if blow[k, 0] == 0.0 and blow[k, 1] == 0.0 and blow[k, 2] == 0.0:
                     depth = max(depth, -max(gap, float(contacts.gap[k])))
                 if restitution > 0.0:
-                    lay_frame(k, contacts, arranged, frame)
-                    ux, uy, uz, un = velocity_at(k, frame, touching, arranged.velocity, carry)
-                    if (struck and un >= 0.0) or un > threshold or (later and un < -threshold):
-                        pull = weight * step * (gravity[0] * frame[0] + gravity[1] * frame[1] + gravity[2] * frame[2])
-                        slip = math.sqrt(max(ux * ux + uy * uy + uz * uz - un * un, 0.0)) if scalars.coulomb == 0.0 else 0.0
-                        bias = max(bias, 0.0, -2.0 * (un + min(pull, 0.0))) + friction * slip
+                    least, slip = bias_after(k, frame, given, state, later, friction, scalars)
+                    bias = max(bias, least) + slip
                 for axis in range(3):
                     own = carry[k, axis] if carry.size > 0 else 0.0
                     lifted[k, axis] = own + (bias - seen) * contacts.normal[k, axis]

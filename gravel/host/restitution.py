@@ -38,8 +38,11 @@ class ImpactSolver:
 
     def solve(self, impulse: np.ndarray) -> Restitution:
         found, rules, share = self.found, self.rules, self.share
-        self.impulse = impulse
         impulse[:], self.shift[:], self.since[:], self.blows[:] = 0, 0, 0, 0
+        times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
+        on = rules.contact_values, times, rules.gravity, float(rules.threshold)
+        seen = found.contacts, found.touching, found.arranged, self.inertia, self.surface
+        self.given, self.state = impacts.ImpactInput(*seen, *on), impacts.ImpactState(self.since, impulse, self.shift, self.blows)
         impacts.count_partners(found.touching, self.partners)
         touched = np.ones(len(found.order), np.bool_)
         if share.alone:
@@ -48,22 +51,12 @@ class ImpactSolver:
         else:
             collisions, moved = self._solve_in_turns(touched)
         lifted = self.buffers.array("lifted", len(impulse), (3,))
-        seen, on = (found.contacts, found.touching, found.arranged), self._rules_of_impacts()
-        outcome = self.since, impulse, self.shift, rules.scalars, rules.margin, lifted
-        penetration = float(impacts.leave_flying(*seen, self.surface, *on, *outcome))
+        penetration = float(impacts.leave_flying(self.given, self.state, rules.scalars, rules.margin, lifted))
         return Restitution(collisions, penetration, impulse, lifted, self.shift, moved)
-
-    def _rules_of_impacts(self):
-        rules = self.rules
-        times = rules.step, 0.5 * rules.step if rules.midpoint else 0.0
-        return rules.contact_values, times, rules.gravity, rules.threshold
 
     def _strike(self, touched, barred):
         """(collisions, collisions that wait for a barred body)"""
-        found = self.found
-        seen, on = (found.contacts, found.touching, found.arranged), self._rules_of_impacts()
-        state = self.since, self.impulse, self.shift, self.blows
-        return impacts.bounce(*seen, self.inertia, self.surface, *on, self.partners, touched, barred, *state)
+        return impacts.bounce(self.given, self.partners, touched, barred, self.state)
 
     def _solve_in_turns(self, touched):
         """Where several processes act on a body, one at a time may strike it: two impacts at once would be too much. Returns how many

@@ -5,10 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gravel.engine import Margin, Rules
-from gravel.model.materials import PAIR_FIELDS
+from gravel.model.materials import RESTITUTION_COLUMN, ROLLING_COLUMN, SPINNING_COLUMN
 from gravel.shapes.geometry import Library
-
-RESTITUTION, ROLLING, SPINNING = (PAIR_FIELDS.index(name) for name in ("restitution", "rolling_friction", "spinning_friction"))
 
 
 class Scalars(NamedTuple):
@@ -44,6 +42,6 @@ def make_rules(rules: Rules, library: Library) -> HostRules:
         library.half,
         Scalars(float(rules.coulomb), rules.step, rules.recovery, min(rules.recovery_speed, 1e30)),
         rules.threshold,
-        bool(np.any(values[..., [ROLLING, SPINNING]] > 0)),
-        bool(np.any(values[..., RESTITUTION] > 0)),
+        bool(np.any(values[..., [ROLLING_COLUMN, SPINNING_COLUMN]] > 0)),
+        bool(np.any(values[..., RESTITUTION_COLUMN] > 0)),
     )

@@ -13,6 +13,9 @@ import numpy as np
 from gravel import checks
 
 PAIR_FIELDS = ("friction", "restitution", "rolling_friction", "spinning_friction", "cohesion")
+FRICTION_COLUMN, RESTITUTION_COLUMN = PAIR_FIELDS.index("friction"), PAIR_FIELDS.index("restitution")  # of tables of contact values
+ROLLING_COLUMN, SPINNING_COLUMN = PAIR_FIELDS.index("rolling_friction"), PAIR_FIELDS.index("spinning_friction")
+COHESION_COLUMN = PAIR_FIELDS.index("cohesion")
 PROPERTIES = ("density", *PAIR_FIELDS)
 LONGEST = 60  # letters of a material's name
 
@@ -117,7 +120,7 @@ class Materials(Sequence):
         self.pairs.setdefault((i, j), {}).update(values)
 
     def contact_values(self) -> np.ndarray:
-        """(rows, rows, 5) contact values, in the order of PAIR_FIELDS."""
+        """(rows, rows, fields) contact values, in the order of PAIR_FIELDS."""
         return pair_table(self.kinds, self.pairs_of_rows())
 
     def pairs_of_rows(self) -> dict[tuple[int, int], dict]:
@@ -158,7 +161,7 @@ MIX = {"restitution": np.maximum, "cohesion": np.minimum}  # of the others, the 
 
 
 def pair_table(materials, explicit):
-    """(M, M, 5) contact values of every pair, in the order of PAIR_FIELDS; ``explicit`` maps (i, j) to given values."""
+    """(M, M, fields) contact values of every pair, in the order of PAIR_FIELDS; ``explicit`` maps (i, j) to given values."""
     table = np.zeros((len(materials), len(materials), len(PAIR_FIELDS)))
     for k, name in enumerate(PAIR_FIELDS):
         own = np.array([getattr(material, name) for material in materials], float)

@@ -68,7 +68,7 @@ def test_the_list_of_kernels_is_complete():
 
 
 def test_factories_are_asked_for_all_that_they_make():
-    assert factories_in(blocks) == [blocks.kernels_for]
+    assert factories_in(blocks) == [blocks.sweep_kernels, blocks.measure_kernels, blocks.vector_kernels]
     made = [kernel for balls in (True, False) for rolling in (True, False) for kernel in vars(blocks.kernels_for(balls, rolling)).values()]
     listed = list(kernels_of_engine().values())
     assert len(made) == 24 and all(any(kernel is one for one in listed) for kernel in made)

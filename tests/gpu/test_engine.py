@@ -11,9 +11,9 @@ import pytest
 import warp as wp
 
 import gravel as gv
-from gravel.cpu.solve.assemble import RESTING, TOUCHING
 from gravel.detection.find import detect_scene
 from gravel.engine import make_engine
+from gravel.formulas.contact_laws import RESTING, TOUCHING
 from gravel.rotations import rotate
 
 DEVICE = "warp:cpu"

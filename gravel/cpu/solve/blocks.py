@@ -25,12 +25,16 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.solve.prefetch import prefetch
-from gravel.formulas.momentum import LAGGED, NEVER, RENEWED, pace
+from gravel.formulas import cones, contact_laws, momentum, responses
+from gravel.formulas.momentum import NEVER, RENEWED
+from gravel.host.formulas import FORMS, LANE_FORMS, SAFE_MATH
 from gravel.host.threads import INNER, PARALLEL, Kernel, named
 
-# What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
-# the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.
-SAFE_MATH = {"nnan", "ninf", "nsz"}
+_cones, _laws, _responses = (LANE_FORMS.of(module) for module in (cones, contact_laws, responses))
+best_impulse, best_torque = _cones.best_impulse, _cones.best_torque
+lagged_share, renewed_slip, sliding_speed = _laws.lagged_share, _laws.renewed_slip, _laws.sliding_speed
+ball_responses, turned = _responses.ball_responses, _responses.turned
+next_pace = FORMS.of(momentum).pace
 
 WIDTH = 16  # lanes of a block: LLVM unrolls a loop of 8 before its vectoriser sees it
 
@@ -114,210 +118,258 @@ def rows_before(block, ball_blocks):
 row_offset = njit(**INNER)(rows_before)
 
 
-def make_tile(job, wide, rolling):
-    """The work on one tile's blocks of one kind, see ``make_kernel``; returns what the tile adds to ``worst`` and ``total``."""
-    sweep, apply, gradient, measure, renew = (job == name for name in (SWEEP, APPLY, GRADIENT, MEASURE, SLIP))
-    moves = sweep or apply
-    rows_of_values = u64(6 if rolling else 3)
-    projects = sweep or measure
-    rows_per_block = ROWS_WIDE if wide else ROWS_BALL
-    block_size = u64(rows_per_block * WIDTH)
+# --- stages of the work on one block; each is inlined into it
+@njit(**INNER)
+def ask_for_rows(block, origin, size, rows, body_a, body_b):
+    """While a block is worked on, the rows of one of the next are asked for."""
+    ahead = block + AHEAD
+    for line in range(size // u64(WIDTH)):
+        prefetch(rows, origin + ahead * size + u64(line * WIDTH))
+    prefetch(body_a, ahead * u64(WIDTH))
+    prefetch(body_b, ahead * u64(WIDTH))
 
-    @njit(fastmath=SAFE_MATH, **INNER)
-    @named(job, "wide" if wide else "ball", *(("rolling",) if rolling else ()))
-    def work(first_block, last_block, origin, blocks, unknowns, values, coulomb, beta):
-        rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
-        impulse, torque, inertia, slip = unknowns.impulse, unknowns.torque, unknowns.inertia, unknowns.slip
-        last_impulse, last_torque = unknowns.last_impulse, unknowns.last_torque
-        velocity = unknowns.last_velocity if renew else unknowns.velocity  # slip: before momentum carried the velocities on
-        real = rows.dtype.type
-        zero, one, tiny, two_thirds, lagged = real(0), real(1), real(1e-30), real(2 / 3), real(LAGGED)
-        va, vb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
-        ja, jb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
-        error = np.empty(WIDTH, rows.dtype)
-        climb = np.zeros(WIDTH, rows.dtype)
-        tile_worst, tile_total = zero, zero
-        for block in range(u64(first_block), u64(last_block)):
-            first = block * u64(WIDTH)
-            # while this block is worked on, the next ones are asked for: their rows, then their velocities
-            ahead = block + AHEAD
-            for line in range(rows_per_block):
-                prefetch(rows, origin + ahead * block_size + u64(line * WIDTH))
-            for line in range(3):
-                prefetch(impulse, ahead * u64(3 * WIDTH) + u64(line * WIDTH))
-                if sweep:
-                    prefetch(last_impulse, ahead * u64(3 * WIDTH) + u64(line * WIDTH))
-            prefetch(body_a, ahead * u64(WIDTH))
-            prefetch(body_b, ahead * u64(WIDTH))
-            after = min(block + u64(1), u64(last_block) - u64(1)) * u64(WIDTH)
-            for lane in range(WIDTH):
-                prefetch(velocity, u64(body_a[after + u64(lane)]) * BODY)
-                prefetch(velocity, u64(body_b[after + u64(lane)]) * BODY)
-            for lane in range(WIDTH):
-                gather(velocity, body_a[first + u64(lane)], lane, va)
-                gather(velocity, body_b[first + u64(lane)], lane, vb)
-                if wide and moves:
-                    gather_inertia(inertia, body_a[first + u64(lane)], lane, ja)
-                    gather_inertia(inertia, body_b[first + u64(lane)], lane, jb)
-            for lane in range(WIDTH):
-                k = u64(lane)
-                i = origin + block * block_size + k
-                j = first * u64(3) + k
-                nx, ny, nz = rows[i + NX], rows[i + NY], rows[i + NZ]
-                ma, mb = rows[i + MASS_A], rows[i + MASS_B]
-                vax, vay, vaz = va[k], va[k + L1], va[k + L2]
-                vbx, vby, vbz = vb[k], vb[k + L1], vb[k + L2]
-                wax, way, waz = va[k + L3], va[k + L4], va[k + L5]
-                wbx, wby, wbz = vb[k + L3], vb[k + L4], vb[k + L5]
-                # the relative velocity with its bias, and how it responds to a normal and a tangential impulse
-                ux, uy, uz = vbx - vax + rows[i + BX], vby - vay + rows[i + BY], vbz - vaz + rows[i + BZ]
-                if wide:
-                    ax, ay, az, bx, by, bz = rows[i + AX], rows[i + AY], rows[i + AZ], rows[i + CX], rows[i + CY], rows[i + CZ]
-                    ux += (wby * bz - wbz * by) - (way * az - waz * ay)
-                    uy += (wbz * bx - wbx * bz) - (waz * ax - wax * az)
-                    uz += (wbx * by - wby * bx) - (wax * ay - way * ax)
-                    response_n, response_t, mean = rows[i + RESPONSE_N], rows[i + RESPONSE_T], one / rows[i + ETA]
-                    twist = rows[i + TWIST]
+
+@njit(**INNER)
+def ask_for_impulses(block, impulse):
+    for line in range(3):
+        prefetch(impulse, (block + AHEAD) * u64(3 * WIDTH) + u64(line * WIDTH))
+
+
+@njit(**INNER)
+def ask_for_velocities(first, velocity, body_a, body_b):
+    """Those of the block whose lanes begin there."""
+    for lane in range(WIDTH):
+        prefetch(velocity, u64(body_a[first + u64(lane)]) * BODY)
+        prefetch(velocity, u64(body_b[first + u64(lane)]) * BODY)
+
+
+@njit(**INNER)
+def gather_block(first, velocity, body_a, body_b, va, vb):
+    for lane in range(WIDTH):
+        gather(velocity, body_a[first + u64(lane)], lane, va)
+        gather(velocity, body_b[first + u64(lane)], lane, vb)
+
+
+@njit(**INNER)
+def gather_inertias(first, inertia, body_a, body_b, ja, jb):
+    for lane in range(WIDTH):
+        gather_inertia(inertia, body_a[first + u64(lane)], lane, ja)
+        gather_inertia(inertia, body_b[first + u64(lane)], lane, jb)
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def largest(start, lanes):
+    """The largest of a number and those of the lanes."""
+    for lane in range(WIDTH):
+        start = max(start, lanes[lane])
+    return start
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def sum_from(start, lanes):
+    for lane in range(WIDTH):
+        start += lanes[lane]
+    return start
+
+
+@njit(**INNER)
+def scatter_block(first, masses, rows, body_a, body_b, va, vb, velocity):
+    """Immovable bodies are shared by all tiles: they are read, never written. ``masses``: where the inverse masses of a stand."""
+    for lane in range(WIDTH):
+        if rows[masses + u64(lane)] > 0:
+            scatter(va, lane, velocity, body_a[first + u64(lane)])
+        if rows[masses + (MASS_B - MASS_A) + u64(lane)] > 0:
+            scatter(vb, lane, velocity, body_b[first + u64(lane)])
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def three(rows, k):
+    """The vector of a lane."""
+    return rows[k], rows[k + L1], rows[k + L2]
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def put(rows, k, p):
+    rows[k], rows[k + L1], rows[k + L2] = p
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def plus(p, q):
+    return p[0] + q[0], p[1] + q[1], p[2] + q[2]
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def minus(p, q):
+    return p[0] - q[0], p[1] - q[1], p[2] - q[2]
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def times(factor, p):
+    return factor * p[0], factor * p[1], factor * p[2]
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def cross(p, q):
+    return p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], p[0] * q[1] - p[1] * q[0]
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def dot(p, q):
+    return p[0] * q[0] + p[1] * q[1] + p[2] * q[2]
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def answer_of_balls(rows, i, va, wa, vb, wb):
+    """(relative velocity with bias, normal, tangential and mean response, twist) of balls: their arms lie along the normal."""
+    arm_a, arm_b, spin_a, spin_b = rows[i + ARM_A], rows[i + ARM_B], rows[i + SPIN_A], rows[i + SPIN_B]
+    u = minus(plus(minus(vb, va), three(rows, i + BX)), cross(plus(times(arm_a, wa), times(arm_b, wb)), three(rows, i + NX)))
+    response_n, response_t, mean, twist = ball_responses(rows[i + MASS_A], rows[i + MASS_B], arm_a, arm_b, spin_a, spin_b)
+    return u, response_n, response_t, mean, twist
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def answer_of_any(rows, i, va, wa, vb, wb):
+    """The same of any bodies."""
+    turning = minus(cross(wb, three(rows, i + CX)), cross(wa, three(rows, i + AX)))
+    u = plus(plus(minus(vb, va), three(rows, i + BX)), turning)
+    return u, rows[i + RESPONSE_N], rows[i + RESPONSE_T], rows.dtype.type(1) / rows[i + ETA], rows[i + TWIST]
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def turn_balls(rows, i, wa, wb, d):
+    """Angular velocities after impulse d on b."""
+    t = cross(three(rows, i + NX), d)
+    wa = minus(wa, times(rows[i + SPIN_A] * rows[i + ARM_A], t))
+    return wa, minus(wb, times(rows[i + SPIN_B] * rows[i + ARM_B], t))
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def turn_any(inertia_a, inertia_b, k, wa, wb, torque_a, torque_b):
+    """Angular velocities after a torque impulse on b and the opposite of one on a."""
+    ja, jb = three(inertia_a, k) + three(inertia_a, k + L3), three(inertia_b, k) + three(inertia_b, k + L3)
+    return minus(wa, turned(ja, *torque_a)), plus(wb, turned(jb, *torque_b))
+
+
+@njit(fastmath=SAFE_MATH, **INNER)
+def carried_on(values, last_values, k, beta):
+    """(vector of the last sweep, the same carried on by momentum); the former is what the next sweep takes for the last one."""
+    last = three(values, k)
+    p = plus(last, times(beta, minus(last, three(last_values, k))))
+    put(last_values, k, last)
+    return last, p
+
+
+# What ``tile_work`` refers to; each job has its own, see ``make_tile``.
+SWEEPS_HERE = APPLIES_HERE = GIVES_GRADIENT = MEASURES_HERE = RENEWS_HERE = MOVES_HERE = PROJECTS_HERE = WIDE = ROLLING = False
+
+
+def tile_work(first_block, last_block, origin, blocks, unknowns, values, coulomb, beta):
+    """One tile's blocks of one kind; returns what the tile adds to ``worst`` and ``total``. See ``make_kernel``."""
+    rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
+    impulse, torque, inertia, slips = unknowns.impulse, unknowns.torque, unknowns.inertia, unknowns.slip
+    last_impulse, last_torque = unknowns.last_impulse, unknowns.last_torque
+    velocity = unknowns.last_velocity if RENEWS_HERE else unknowns.velocity  # the terms: before momentum carried the velocities on
+    real, block_size, value_rows = rows.dtype.type, u64((ROWS_WIDE if WIDE else ROWS_BALL) * WIDTH), u64(6 if ROLLING else 3)
+    zero, one, worst, total = real(0), real(1), real(0), real(0)
+    va, vb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
+    ja, jb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
+    error, climb = np.empty(WIDTH, rows.dtype), np.zeros(WIDTH, rows.dtype)
+    for block in range(u64(first_block), u64(last_block)):
+        first = block * u64(WIDTH)
+        ask_for_rows(block, origin, block_size, rows, body_a, body_b)
+        ask_for_impulses(block, impulse)
+        if SWEEPS_HERE:
+            ask_for_impulses(block, last_impulse)
+        ask_for_velocities(min(block + u64(1), u64(last_block) - u64(1)) * u64(WIDTH), velocity, body_a, body_b)
+        gather_block(first, velocity, body_a, body_b, va, vb)
+        if WIDE and MOVES_HERE:
+            gather_inertias(first, inertia, body_a, body_b, ja, jb)
+        for lane in range(WIDTH):
+            k = u64(lane)
+            i, j, x = origin + block * block_size + k, first * u64(3) + k, first * value_rows + k
+            n, v_a, w_a, v_b, w_b = three(rows, i + NX), three(va, k), three(va, k + L3), three(vb, k), three(vb, k + L3)
+            if WIDE:
+                u, response_n, response_t, mean, twist = answer_of_any(rows, i, v_a, w_a, v_b, w_b)
+            else:
+                u, response_n, response_t, mean, twist = answer_of_balls(rows, i, v_a, w_a, v_b, w_b)
+            if GIVES_GRADIENT:
+                put(values, x, u)
+                if ROLLING:
+                    put(values, x + L3, minus(w_b, w_a))
+            mu = rows[i + FRICTION]
+            if RENEWS_HERE:  # beta: 1 for the first terms of all, else 0
+                slips[first + k] = renewed_slip(slips[first + k], mu * sliding_speed(u, n), max(beta, lagged_share(mu)))
+            if APPLIES_HERE:
+                d = three(values, x)
+            if PROJECTS_HERE:
+                if SWEEPS_HERE:  # p is carried on, as the velocities are already
+                    last, p = carried_on(impulse, last_impulse, j, beta)
+                    lag = lagged_share(mu) if coulomb > zero else one
+                    slip = lag * slips[first + k]
+                else:  # the residual's map takes one step for all three directions, and the whole De Saxcé term
+                    p, lag, slip, response_n, response_t = three(impulse, j), one, coulomb * mu * sliding_speed(u, n), mean, mean
+                px, py, pz, load = best_impulse(p, u, n, mu, rows[i + COHESION], slip, response_n, response_t, lag)
+                d = minus((px, py, pz), p)
+                error[k] = dot(d, d) * mean * mean
+                if SWEEPS_HERE:
+                    p = plus(p, d)
+                    put(impulse, j, p)
+                    climb[k] -= dot(d, minus(p, last)) * response_n
+            if MOVES_HERE:
+                put(va, k, minus(v_a, times(rows[i + MASS_A], d)))
+                put(vb, k, plus(v_b, times(rows[i + MASS_B], d)))
+                if WIDE:
+                    w_a, w_b = turn_any(ja, jb, k, w_a, w_b, cross(three(rows, i + AX), d), cross(three(rows, i + CX), d))
                 else:
-                    ra, rb, ia, ib = rows[i + ARM_A], rows[i + ARM_B], rows[i + SPIN_A], rows[i + SPIN_B]
-                    sx, sy, sz = ra * wax + rb * wbx, ra * way + rb * wby, ra * waz + rb * wbz
-                    ux -= sy * nz - sz * ny
-                    uy -= sz * nx - sx * nz
-                    uz -= sx * ny - sy * nx
-                    response_n = max(ma + mb, tiny)
-                    turn = ra * ra * ia + rb * rb * ib
-                    response_t = response_n + turn
-                    mean = response_n + two_thirds * turn
-                    twist = max(ia + ib, tiny)
-                x = first * rows_of_values + k
-                if gradient:
-                    values[x], values[x + L1], values[x + L2] = ux, uy, uz
-                    if rolling:
-                        values[x + L3], values[x + L4], values[x + L5] = wbx - wax, wby - way, wbz - waz
-                if apply:
-                    dx, dy, dz = values[x], values[x + L1], values[x + L2]
-                if renew:
-                    un = ux * nx + uy * ny + uz * nz
-                    utx, uty, utz = ux - un * nx, uy - un * ny, uz - un * nz
-                    mu, was = rows[i + FRICTION], slip[first + k]
-                    taken = max(beta, min(one, lagged / max(mu, tiny)))  # beta: 1 for the first terms of all, else 0
-                    slip[first + k] = was + taken * (mu * np.sqrt(utx * utx + uty * uty + utz * utz) - was)
-                if projects:
-                    px, py, pz = impulse[j], impulse[j + L1], impulse[j + L2]
-                    if sweep:  # from here on p is the extrapolated impulse; the velocities are extrapolated already
-                        lx, ly, lz = px, py, pz
-                        px += beta * (lx - last_impulse[j])
-                        py += beta * (ly - last_impulse[j + L1])
-                        pz += beta * (lz - last_impulse[j + L2])
-                        last_impulse[j], last_impulse[j + L1], last_impulse[j + L2] = lx, ly, lz
-                    mu, cohesion = rows[i + FRICTION], rows[i + COHESION]
-                    un = ux * nx + uy * ny + uz * nz
-                    utx, uty, utz = ux - un * nx, uy - un * ny, uz - un * nz
-                    pn = px * nx + py * ny + pz * nz
-                    if measure:  # the residual's map takes one step for all three directions, and the De Saxcé term
-                        un += coulomb * mu * np.sqrt(utx * utx + uty * uty + utz * utz)
-                        response_n = response_t = mean
-                    lag = one  # the share of De Saxcé's term that is the last sweep's; the rest is this contact's own, at once
-                    if sweep:
-                        lag = min(one, lagged / max(mu, tiny)) if coulomb > zero else one
-                        un += lag * slip[first + k]
-                    # the impulse that is best for this contact alone, in the metric of the two responses ...
-                    qn = pn + cohesion - un / response_n
-                    step_t = one / response_t
-                    qx = px - pn * nx - step_t * utx
-                    qy = py - pn * ny - step_t * uty
-                    qz = pz - pn * nz - step_t * utz
-                    qt = np.sqrt(qx * qx + qy * qy + qz * qz)
-                    # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
-                    edge = (lag * mu * response_t * qt + response_n * qn) / (response_n + lag * mu * mu * response_t)
-                    sticks = (qn >= zero) & (mu * qn >= qt)
-                    load = max(qn if sticks else edge, zero)
-                    keep = min(one, mu * load / max(qt, tiny))
-                    dx = (load - cohesion) * nx + keep * qx - px
-                    dy = (load - cohesion) * ny + keep * qy - py
-                    dz = (load - cohesion) * nz + keep * qz - pz
-                    error[k] = (dx * dx + dy * dy + dz * dz) * mean * mean
-                    if sweep:
-                        px, py, pz = px + dx, py + dy, pz + dz
-                        impulse[j], impulse[j + L1], impulse[j + L2] = px, py, pz
-                        climb[k] -= (dx * (px - lx) + dy * (py - ly) + dz * (pz - lz)) * response_n
-                if moves:
-                    va[k], va[k + L1], va[k + L2] = vax - ma * dx, vay - ma * dy, vaz - ma * dz
-                    vb[k], vb[k + L1], vb[k + L2] = vbx + mb * dx, vby + mb * dy, vbz + mb * dz
-                    if wide:
-                        tx, ty, tz = ay * dz - az * dy, az * dx - ax * dz, ax * dy - ay * dx
-                        xx, xy, xz, yy, yz, zz = ja[k], ja[k + L1], ja[k + L2], ja[k + L3], ja[k + L4], ja[k + L5]
-                        wax -= xx * tx + xy * ty + xz * tz
-                        way -= xy * tx + yy * ty + yz * tz
-                        waz -= xz * tx + yz * ty + zz * tz
-                        tx, ty, tz = by * dz - bz * dy, bz * dx - bx * dz, bx * dy - by * dx
-                        xx, xy, xz, yy, yz, zz = jb[k], jb[k + L1], jb[k + L2], jb[k + L3], jb[k + L4], jb[k + L5]
-                        wbx += xx * tx + xy * ty + xz * tz
-                        wby += xy * tx + yy * ty + yz * tz
-                        wbz += xz * tx + yz * ty + zz * tz
-                    else:
-                        tx, ty, tz = ny * dz - nz * dy, nz * dx - nx * dz, nx * dy - ny * dx
-                        wax, way, waz = wax - ia * ra * tx, way - ia * ra * ty, waz - ia * ra * tz
-                        wbx, wby, wbz = wbx - ib * rb * tx, wby - ib * rb * ty, wbz - ib * rb * tz
-                if rolling and apply:
-                    ex, ey, ez = values[x + L3], values[x + L4], values[x + L5]
-                if rolling and projects:
-                    # rolling and spinning impulses: onto the disc and the segment that the normal impulse allows
-                    roll, spin = arms[first * u64(2) + k] * load, arms[first * u64(2) + k + L1] * load
-                    ox, oy, oz = torque[j], torque[j + L1], torque[j + L2]
-                    if sweep:
-                        lx, ly, lz = ox, oy, oz
-                        ox += beta * (lx - last_torque[j])
-                        oy += beta * (ly - last_torque[j + L1])
-                        oz += beta * (lz - last_torque[j + L2])
-                        last_torque[j], last_torque[j + L1], last_torque[j + L2] = lx, ly, lz
-                    rx, ry, rz = ox - (wbx - wax) / twist, oy - (wby - way) / twist, oz - (wbz - waz) / twist
-                    rn = rx * nx + ry * ny + rz * nz
-                    rx, ry, rz = rx - rn * nx, ry - rn * ny, rz - rn * nz
-                    rt = np.sqrt(rx * rx + ry * ry + rz * rz)
-                    keep = min(one, roll / max(rt, tiny))
-                    rn = max(-spin, min(spin, rn))
-                    ex, ey, ez = rn * nx + keep * rx - ox, rn * ny + keep * ry - oy, rn * nz + keep * rz - oz
-                    # an angular velocity; the ratio of the two responses makes a speed of it
-                    error[k] += (ex * ex + ey * ey + ez * ez) * twist * mean
-                    if sweep:
-                        ox, oy, oz = ox + ex, oy + ey, oz + ez
-                        torque[j], torque[j + L1], torque[j + L2] = ox, oy, oz
-                        climb[k] -= (ex * (ox - lx) + ey * (oy - ly) + ez * (oz - lz)) * twist
-                if rolling and moves:
-                    if wide:
-                        xx, xy, xz, yy, yz, zz = ja[k], ja[k + L1], ja[k + L2], ja[k + L3], ja[k + L4], ja[k + L5]
-                        wax -= xx * ex + xy * ey + xz * ez
-                        way -= xy * ex + yy * ey + yz * ez
-                        waz -= xz * ex + yz * ey + zz * ez
-                        xx, xy, xz, yy, yz, zz = jb[k], jb[k + L1], jb[k + L2], jb[k + L3], jb[k + L4], jb[k + L5]
-                        wbx += xx * ex + xy * ey + xz * ez
-                        wby += xy * ex + yy * ey + yz * ez
-                        wbz += xz * ex + yz * ey + zz * ez
-                    else:
-                        wax, way, waz = wax - ia * ex, way - ia * ey, waz - ia * ez
-                        wbx, wby, wbz = wbx + ib * ex, wby + ib * ey, wbz + ib * ez
-                if moves:
-                    va[k + L3], va[k + L4], va[k + L5] = wax, way, waz
-                    vb[k + L3], vb[k + L4], vb[k + L5] = wbx, wby, wbz
-            if projects:
-                for lane in range(WIDTH):
-                    tile_worst = max(tile_worst, error[lane])
-                    if measure:
-                        tile_total += error[lane]
-            if moves:
-                for lane in range(WIDTH):
-                    # immovable bodies are shared by all tiles: they are read, never written
-                    if rows[origin + block * block_size + u64(lane) + MASS_A] > zero:
-                        scatter(va, lane, velocity, body_a[first + u64(lane)])
-                    if rows[origin + block * block_size + u64(lane) + MASS_B] > zero:
-                        scatter(vb, lane, velocity, body_b[first + u64(lane)])
-        if sweep:
-            for lane in range(WIDTH):
-                tile_total += climb[lane]
-        return tile_worst, tile_total
+                    w_a, w_b = turn_balls(rows, i, w_a, w_b, d)
+            if ROLLING and APPLIES_HERE:
+                e = three(values, x + L3)
+            if ROLLING and PROJECTS_HERE:
+                at = first * u64(2) + k
+                if SWEEPS_HERE:
+                    last, o = carried_on(torque, last_torque, j, beta)
+                else:
+                    o = three(torque, j)
+                e = minus(best_torque(o, minus(w_b, w_a), n, arms[at] * load, arms[at + L1] * load, twist), o)
+                # an angular velocity; the ratio of the two responses makes a speed of it
+                error[k] += dot(e, e) * twist * mean
+                if SWEEPS_HERE:
+                    o = plus(o, e)
+                    put(torque, j, o)
+                    climb[k] -= dot(e, minus(o, last)) * twist
+            if ROLLING and MOVES_HERE:
+                if WIDE:
+                    w_a, w_b = turn_any(ja, jb, k, w_a, w_b, e, e)
+                else:
+                    w_a, w_b = minus(w_a, times(rows[i + SPIN_A], e)), plus(w_b, times(rows[i + SPIN_B], e))
+            if MOVES_HERE:
+                put(va, k + L3, w_a)
+                put(vb, k + L3, w_b)
+        if PROJECTS_HERE:
+            worst = largest(worst, error)
+        if MEASURES_HERE:
+            total = sum_from(total, error)
+        if MOVES_HERE:
+            scatter_block(first, origin + block * block_size + MASS_A, rows, body_a, body_b, va, vb, velocity)
+    return worst, sum_from(total, climb) if SWEEPS_HERE else total
 
-    return work
+
+def make_tile(job, wide, rolling):
+    """``tile_work`` for one job and kind of blocks."""
+    own = {
+        "SWEEPS_HERE": job == SWEEP,
+        "APPLIES_HERE": job == APPLY,
+        "GIVES_GRADIENT": job == GRADIENT,
+        "MEASURES_HERE": job == MEASURE,
+        "RENEWS_HERE": job == SLIP,
+        "MOVES_HERE": job in (SWEEP, APPLY),
+        "PROJECTS_HERE": job in (SWEEP, MEASURE),
+        "WIDE": wide,
+        "ROLLING": rolling,
+    }
+    work = types.FunctionType(tile_work.__code__, {**globals(), **own}, tile_work.__name__)
+    work = named(job, "wide" if wide else "ball", *(("rolling",) if rolling else ()))(work)
+    return njit(fastmath=SAFE_MATH, **INNER)(work)
 
 
 @njit(fastmath=SAFE_MATH, **INNER)
@@ -327,9 +379,6 @@ def carry_chunk(chunk, velocity, last, beta):
         v = velocity[k]
         velocity[k] = v + beta * (v - last[k])
         last[k] = v
-
-
-next_pace = njit(**INNER)(pace)
 
 
 @njit(**INNER)

@@ -15,9 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.solve.blocks import L1, L2, L3, L4, L5, SAFE_MATH, WIDTH, u64
+from gravel.cpu.solve.blocks import L1, L3, WIDTH, dot, minus, plus, put, three, times, u64
+from gravel.formulas import cones, contact_laws
+from gravel.host.formulas import LANE_FORMS, SAFE_MATH
 from gravel.host.threads import INNER, Kernel
 
+_cones, sliding_speed = LANE_FORMS.of(cones), LANE_FORMS.of(contact_laws).sliding_speed
+project, project_torque = _cones.project, _cones.project_torque
 CHUNK = 64  # blocks
 
 
@@ -34,43 +38,6 @@ class Cones(NamedTuple):
 
 
 @njit(fastmath=SAFE_MATH, **INNER)
-def project(x, y, z, nx, ny, nz, mu, cohesion, zero, one, tiny):
-    """The nearest impulse in the friction cone, whose tip lies at -cohesion n; also its load on the contact. Without branches, in the
-    precision of its arguments, constants among them: so a loop over contacts can be vectorised."""
-    pn = x * nx + y * ny + z * nz
-    tx, ty, tz = x - pn * nx, y - pn * ny, z - pn * nz
-    pn += cohesion
-    pt = np.sqrt(tx * tx + ty * ty + tz * tz)
-    inside = (pn >= zero) & (mu * pn >= pt)
-    load = pn if inside else max((mu * pt + pn) / (one + mu * mu), zero)
-    keep = one if inside else mu * load / max(pt, tiny)
-    pn = load - cohesion
-    return pn * nx + keep * tx, pn * ny + keep * ty, pn * nz + keep * tz, load
-
-
-@njit(fastmath=SAFE_MATH, **INNER)
-def project_torque(x, y, z, nx, ny, nz, roll, spin, one, tiny):
-    """The nearest torque impulse within what rolling and spinning friction can bear."""
-    rn = x * nx + y * ny + z * nz
-    tx, ty, tz = x - rn * nx, y - rn * ny, z - rn * nz
-    rt = np.sqrt(tx * tx + ty * ty + tz * tz)
-    keep = min(one, roll / max(rt, tiny))
-    rn = max(-spin, min(spin, rn))
-    return rn * nx + keep * tx, rn * ny + keep * ty, rn * nz + keep * tz
-
-
-@njit(**INNER)
-def slip_term(cones, block, lane, g, k, coulomb):
-    """mu |u_t|, the De Saxce term, where it is asked for."""
-    if coulomb == 0.0:
-        return 0.0
-    nx, ny, nz = cones.normal[block, 0, lane], cones.normal[block, 1, lane], cones.normal[block, 2, lane]
-    x, y, z = g[k], g[k + WIDTH], g[k + 2 * WIDTH]
-    un = x * nx + y * ny + z * nz
-    return coulomb * cones.friction[block, lane] * math.sqrt(max(x * x + y * y + z * z - un * un, 0.0))
-
-
-@njit(fastmath=SAFE_MATH, **INNER)
 def step_chunk(chunk, cones, y, g, slip, step, relaxation, x, sums):
     """Lanes side by side, without branches, so that the loop over them is vectorised; sums in double precision."""
     blocks, rolling = cones.friction.shape[0], cones.rolling.size > 0
@@ -79,33 +46,28 @@ def step_chunk(chunk, cones, y, g, slip, step, relaxation, x, sums):
     cohesion, etas = cones.cohesion.reshape(-1), cones.eta.reshape(-1)
     slips, arms, twists = slip.reshape(-1), cones.rolling.reshape(-1), cones.twist_eta.reshape(-1)
     real = y.dtype.type
-    zero, one, tiny, step, relaxation = real(0), real(1), real(1e-30), real(step), real(relaxation)
+    zero, step, relaxation = real(0), real(step), real(relaxation)
     square, slope = np.zeros(WIDTH), np.zeros(WIDTH)
     for block in range(u64(chunk * CHUNK), u64(min((chunk + 1) * CHUNK, blocks))):
         for lane in range(WIDTH):
             k = u64(lane)
             c, n, at = block * u64(WIDTH) + k, block * u64(3 * WIDTH) + k, block * rows * u64(WIDTH) + k
-            nx, ny, nz, mu, eta = normal[n], normal[n + L1], normal[n + L2], friction[c], etas[c]
-            extra = slips[c] if slips.size > 0 else zero
-            gx, gy, gz = g[at] + extra * nx, g[at + L1] + extra * ny, g[at + L2] + extra * nz
-            y0, y1, y2 = y[at], y[at + L1], y[at + L2]
-            t = step * eta
-            px, py, pz, load = project(y0 - t * gx, y1 - t * gy, y2 - t * gz, nx, ny, nz, mu, cohesion[c], zero, one, tiny)
-            dx, dy, dz = relaxation * (px - y0), relaxation * (py - y1), relaxation * (pz - y2)
-            x[at], x[at + L1], x[at + L2] = y0 + dx, y1 + dy, y2 + dz
-            square[k] += np.float64((dx * dx + dy * dy + dz * dz) / eta)
-            slope[k] += np.float64(gx * dx + gy * dy + gz * dz)
+            normal_of, eta = three(normal, n), etas[c]
+            u = plus(three(g, at), times(slips[c] if slips.size > 0 else zero, normal_of))
+            before = three(y, at)
+            px, py, pz, load = project(minus(before, times(step * eta, u)), normal_of, friction[c], cohesion[c])
+            d = times(relaxation, minus((px, py, pz), before))
+            put(x, at, plus(before, d))
+            square[k] += np.float64(dot(d, d) / eta)
+            slope[k] += np.float64(dot(u, d))
             if rolling:
                 turn, roll = twists[c], block * u64(2 * WIDTH) + k
-                t = step * turn
-                gx, gy, gz = g[at + L3], g[at + L4], g[at + L5]
-                y0, y1, y2 = y[at + L3], y[at + L4], y[at + L5]
-                limits = arms[roll] * load, arms[roll + L1] * load
-                px, py, pz = project_torque(y0 - t * gx, y1 - t * gy, y2 - t * gz, nx, ny, nz, *limits, one, tiny)
-                dx, dy, dz = relaxation * (px - y0), relaxation * (py - y1), relaxation * (pz - y2)
-                x[at + L3], x[at + L4], x[at + L5] = y0 + dx, y1 + dy, y2 + dz
-                square[k] += np.float64((dx * dx + dy * dy + dz * dz) / turn)
-                slope[k] += np.float64(gx * dx + gy * dy + gz * dz)
+                w, before = three(g, at + L3), three(y, at + L3)
+                where = minus(before, times(step * turn, w))
+                d = times(relaxation, minus(project_torque(where, normal_of, arms[roll] * load, arms[roll + L1] * load), before))
+                put(x, at + L3, plus(before, d))
+                square[k] += np.float64(dot(d, d) / turn)
+                slope[k] += np.float64(dot(w, d))
     sums[chunk, 0], sums[chunk, 1] = square.sum(), slope.sum()
 
 
@@ -141,29 +103,25 @@ def measure_chunk(chunk, cones, x, g, coulomb, sums):
     cohesion, etas = cones.cohesion.reshape(-1), cones.eta.reshape(-1)
     arms, twists = cones.rolling.reshape(-1), cones.twist_eta.reshape(-1)
     real = x.dtype.type
-    zero, one, tiny, coulomb = real(0), real(1), real(1e-30), real(coulomb)
+    zero, coulomb = real(0), real(coulomb)
     worst, squares, number = np.zeros(WIDTH, x.dtype), np.zeros(WIDTH), np.zeros(WIDTH)
     for block in range(u64(chunk * CHUNK), u64(min((chunk + 1) * CHUNK, blocks))):
         for lane in range(WIDTH):
             k = u64(lane)
             c, n, at = block * u64(WIDTH) + k, block * u64(3 * WIDTH) + k, block * rows * u64(WIDTH) + k
-            nx, ny, nz, mu, eta = normal[n], normal[n + L1], normal[n + L2], friction[c], etas[c]
-            gx, gy, gz = g[at], g[at + L1], g[at + L2]
-            un = gx * nx + gy * ny + gz * nz
-            extra = coulomb * mu * np.sqrt(max(gx * gx + gy * gy + gz * gz - un * un, zero))
-            gx, gy, gz = gx + extra * nx, gy + extra * ny, gz + extra * nz
-            x0, x1, x2 = x[at], x[at + L1], x[at + L2]
-            px, py, pz, load = project(x0 - eta * gx, x1 - eta * gy, x2 - eta * gz, nx, ny, nz, mu, cohesion[c], zero, one, tiny)
-            dx, dy, dz = px - x0, py - x1, pz - x2
-            error = (dx * dx + dy * dy + dz * dz) / (eta * eta)
+            normal_of, mu, eta = three(normal, n), friction[c], etas[c]
+            u, before = three(g, at), three(x, at)
+            u = plus(u, times(coulomb * mu * sliding_speed(u, normal_of), normal_of))
+            px, py, pz, load = project(minus(before, times(eta, u)), normal_of, mu, cohesion[c])
+            d = minus((px, py, pz), before)
+            error = dot(d, d) / (eta * eta)
             if rolling:
-                t, roll = twists[c], block * u64(2 * WIDTH) + k
-                x0, x1, x2 = x[at + L3], x[at + L4], x[at + L5]
-                limits = arms[roll] * load, arms[roll + L1] * load
-                px, py, pz = project_torque(x0 - t * g[at + L3], x1 - t * g[at + L4], x2 - t * g[at + L5], nx, ny, nz, *limits, one, tiny)
-                dx, dy, dz = px - x0, py - x1, pz - x2
-                error += (dx * dx + dy * dy + dz * dz) / (t * eta)
-            real_lane = nx * nx + ny * ny + nz * nz > zero  # the others are padding
+                turn, roll = twists[c], block * u64(2 * WIDTH) + k
+                before = three(x, at + L3)
+                where = minus(before, times(turn, three(g, at + L3)))
+                d = minus(project_torque(where, normal_of, arms[roll] * load, arms[roll + L1] * load), before)
+                error += dot(d, d) / (turn * eta)
+            real_lane = dot(normal_of, normal_of) > zero  # the others are padding
             error = error if real_lane else zero
             worst[k] = max(worst[k], error)
             squares[k] += np.float64(error)
@@ -188,13 +146,20 @@ def measure(cones, x, g, coulomb, sums):
     return math.sqrt(worst), squares, number
 
 
+@njit(**INNER)
+def slip_block(block, cones, g, slip):
+    normal, friction, rows = cones.normal, cones.friction, 6 if cones.rolling.size > 0 else 3
+    for lane in range(WIDTH):
+        k = block * rows * WIDTH + lane
+        n = normal[block, 0, lane], normal[block, 1, lane], normal[block, 2, lane]
+        slip[block, lane] = friction[block, lane] * sliding_speed((g[k], g[k + WIDTH], g[k + 2 * WIDTH]), n)
+
+
 @Kernel
 def slip_terms(cones, g, slip):
-    """slip := mu |u_t| of each contact."""
-    rows = 6 if cones.rolling.size > 0 else 3
+    """slip := mu |u_t| of each contact, De Saxcé's terms."""
     for block in prange(cones.friction.shape[0]):
-        for lane in range(WIDTH):
-            slip[block, lane] = slip_term(cones, block, lane, g, block * rows * WIDTH + lane, 1.0)
+        slip_block(np.int64(block), cones, g, slip)
 
 
 @njit(fastmath=SAFE_MATH, **INNER)

@@ -3,7 +3,6 @@
 import numpy as np
 from numba import njit
 
-from gravel.cpu.solve.assemble import contact_responses
 from gravel.cpu.solve.block_problem import BlockProblem
 from gravel.cpu.solve.blocks import (
     AX,
@@ -30,6 +29,7 @@ from gravel.formulas.bounds import MOVES, OTHER
 from gravel.host.arrays import Contacts
 from gravel.host.joints.block import JointBlock
 from gravel.host.joints.rows import make_rows
+from gravel.host.responses import contact_responses
 from gravel.host.rules import Scalars
 
 TILE = 512
@@ -46,11 +46,10 @@ def all_responses(inertia, inverse_mass, body_a, body_b, normal, arm_a, arm_b):
     """(n, 4) normal and tangential response, eta and twist of each contact."""
     result = np.empty((body_a.size, 4))
     for c in range(body_a.size):
-        a, b, n, r, s = body_a[c], body_b[c], normal[c], arm_a[c], arm_b[c]
+        a, b, n = body_a[c], body_b[c], (normal[c, 0], normal[c, 1], normal[c, 2])
+        r, s = (arm_a[c, 0], arm_a[c, 1], arm_a[c, 2]), (arm_b[c, 0], arm_b[c, 1], arm_b[c, 2])
         mass = inverse_mass[a] + inverse_mass[b]
-        result[c, 0], result[c, 1], result[c, 2], result[c, 3] = contact_responses(
-            inertia, mass, a, b, n[0], n[1], n[2], r[0], r[1], r[2], s[0], s[1], s[2]
-        )
+        result[c, 0], result[c, 1], result[c, 2], result[c, 3] = contact_responses(inertia, mass, a, b, n, r, s)
     return result
 
 

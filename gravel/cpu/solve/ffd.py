@@ -38,14 +38,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.solve.assemble import FRICTION_COLUMN, bias_of, response, tangents
+from gravel.cpu.solve.assemble import bias_of, friction_of, most_overlaps
 from gravel.cpu.solve.blocks import WIDTH
 from gravel.cpu.solve.nearest import DIRECTIONS, Room, dot, find_nearest, make_room
 from gravel.formulas.bounds import BALL, MOVES
 from gravel.host.arrays import margin_of
-from gravel.host.impacts import RESTITUTION_COLUMN
+from gravel.host.impacts import restitution_of
+from gravel.host.responses import inertia_of, turning_response
 from gravel.host.threads import INNER, Kernel
-from gravel.host.vectors import cross, rotate, rotate_back, to_matrix
+from gravel.host.vectors import cross, rotate, rotate_back, tangents, to_matrix
 from gravel.state import MATERIAL
 
 CHUNK = 256  # bodies
@@ -94,6 +95,18 @@ class Sight(NamedTuple):
     threshold: float
 
 
+class SightArrays(NamedTuple):
+    """The arrays of ``Sight`` that stand in no tuple of their own: parallel loops take no tuples of tuples."""
+
+    row: np.ndarray
+    before: np.ndarray
+    inertia: np.ndarray
+    carry: np.ndarray
+    last: np.ndarray
+    contact_values: np.ndarray
+    deep: np.ndarray
+
+
 @njit(**INNER)
 def dot3(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -140,7 +153,7 @@ def response_of(i, tag, mass, inertia, arm, d):
     if inertia.size == 0 or tag[i, MOVES] == BALL:
         t = cross(arm[0], arm[1], arm[2], d[0], d[1], d[2])
         return mass[i, 0] + mass[i, 1] * dot3(t, t)
-    return mass[i, 0] + dot3(response(inertia, i, arm[0], arm[1], arm[2], d[0], d[1], d[2]), d)
+    return mass[i, 0] + dot3(turning_response(inertia_of(inertia, i), arm, d), d)
 
 
 @njit(**INNER)
@@ -164,33 +177,39 @@ def count_halves(contacts, tag, start):
 
 
 @njit(**INNER)
-def fill_tile(
-    tile, contacts, touching, arranged, row, before, inertia, carry, impulse, values, deep, margin, scalars, threshold, start, to, place
-):
+def look_at_contact(c, arm_a, arm_b, contacts, touching, arranged, seen, margin, scalars, threshold):
+    """(bias, restitution of this very blow, what surfaces move at by themselves, direction of the slip, whether it counts) of a contact."""
+    a, b, gap, values = touching.a[c], touching.b[c], float(contacts.gap[c]), seen.contact_values
+    normal, velocity, before, row = vector(contacts.normal, c), arranged.velocity, seen.before, seen.row
+    carried = vector(seen.carry, c) if seen.carry.size > 0 else (0.0, 0.0, 0.0)
+    u = less(carried, less(surface(velocity, a, arm_a), surface(velocity, b, arm_b)))
+    v = less(carried, less(surface(before, row[a], arm_a), surface(before, row[b], arm_b)))
+    closing = -dot3(normal, u)
+    slide = less(u, scaled(-closing, normal))
+    slip = math.sqrt(dot3(slide, slide))
+    across = scaled(1.0 / slip, slide) if slip > 0.0 else normal
+    near = margin_of(margin, contacts.a[c], contacts.b[c], arranged.reach, arranged.extent, arranged.tag)
+    bias = bias_of(gap, near, most_overlaps(c, touching, seen.deep), scalars.step, scalars.recovery, scalars.recovery_speed)
+    counts, bounce = closing > bias or dot3(normal, vector(seen.last, c)) > 0.0, 0.0
+    if gap <= scalars.step * closing:  # they meet within the step
+        restitution = restitution_of(values, arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL])
+        bounce = bounce_of(closing, -dot3(normal, v), restitution, threshold)
+        bias = bias if bounce == 0.0 else 0.0
+    return bias, bounce, carried, across, counts
+
+
+@njit(**INNER)
+def fill_tile(tile, contacts, touching, arranged, seen, margin, scalars, threshold, start, to, place):
     """The two sides of a contact stand together, that of a first."""
-    contact_a, contact_b, body_a, body_b, normals, arms = contacts.a, contacts.b, touching.a, touching.b, contacts.normal, contacts.arm
-    tag, reach, extent, mass, velocity = arranged.tag, arranged.reach, arranged.extent, arranged.mass, arranged.velocity
-    k = start[tile]
+    reach, tag, mass, inertia, k = arranged.reach, arranged.tag, arranged.mass, seen.inertia, start[tile]
     for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
         place[c] = k
-        i, j, a, b, gap = contact_a[c], contact_b[c], body_a[c], body_b[c], float(contacts.gap[c])
-        normal, arm_a, last = vector(normals, c), vector(arms, c), vector(impulse, c)
+        i, j, a, b = contacts.a[c], contacts.b[c], touching.a[c], touching.b[c]
+        normal, arm_a, last = vector(contacts.normal, c), vector(contacts.arm, c), vector(seen.last, c)
         arm_b = arm_a[0] + reach[i, 0] - reach[j, 0], arm_a[1] + reach[i, 1] - reach[j, 1], arm_a[2] + reach[i, 2] - reach[j, 2]
-        carried = vector(carry, c) if carry.size > 0 else (0.0, 0.0, 0.0)
-        u = less(carried, less(surface(velocity, a, arm_a), surface(velocity, b, arm_b)))
-        v = less(carried, less(surface(before, row[a], arm_a), surface(before, row[b], arm_b)))
-        closing = -dot3(normal, u)
-        slide = less(u, scaled(-closing, normal))
-        slip = math.sqrt(dot3(slide, slide))
-        across = scaled(1.0 / slip, slide) if slip > 0.0 else normal
-        crowd = max(deep[a], deep[b], 1) if deep.size > 0 else 1
-        bias = bias_of(gap, margin_of(margin, i, j, reach, extent, tag), crowd, scalars)
-        counts = closing > bias or dot3(normal, last) > 0.0
-        friction, bounce = values[tag[a, MATERIAL], tag[b, MATERIAL], FRICTION_COLUMN], 0.0
-        if gap <= scalars.step * closing:  # they meet within the step
-            restitution = values[tag[a, MATERIAL], tag[b, MATERIAL], RESTITUTION_COLUMN]
-            bounce = bounce_of(closing, -dot3(normal, v), restitution, threshold)
-            bias = bias if bounce == 0.0 else 0.0
+        friction = friction_of(seen.contact_values, tag[a, MATERIAL], tag[b, MATERIAL])
+        found = look_at_contact(c, arm_a, arm_b, contacts, touching, arranged, seen, margin, scalars, threshold)
+        bias, bounce, carried, across, counts = found
         for side in range(2):
             own, other, far, sign = (i, j, arm_b, -1.0) if side == 0 else (j, i, arm_a, 1.0)
             if tag[own, MOVES] == 0:
@@ -208,31 +227,11 @@ def fill_tile(
 
 
 @Kernel
-def fill_halves(
-    contacts, touching, arranged, row, before, inertia, carry, last, contact_values, deep, margin, scalars, threshold, start, halves, place
-):
-    """Fill ``halves``, but for what is expected of the others; place (contacts,) := the first half of each contact. (The parts of
-    ``Sight`` one by one: parallel loops take no tuples of tuples.)"""
+def fill_halves(contacts, touching, arranged, seen, margin, scalars, threshold, start, halves, place):
+    """Fill ``halves``, but for what is expected of the others; place (contacts,) := the first half of each contact. ``seen``:
+    ``SightArrays``."""
     for tile in prange(contacts.count.size):
-        fill_tile(
-            np.int64(tile),
-            contacts,
-            touching,
-            arranged,
-            row,
-            before,
-            inertia,
-            carry,
-            last,
-            contact_values,
-            deep,
-            margin,
-            scalars,
-            threshold,
-            start,
-            halves,
-            place,
-        )
+        fill_tile(np.int64(tile), contacts, touching, arranged, seen, margin, scalars, threshold, start, halves, place)
 
 
 # --- what is expected of bodies
@@ -601,7 +600,10 @@ class BodyByBody:
         m = int(count_halves(contacts, self.sight.arranged.tag, start))
         place = array("half_place", len(contacts.a), dtype="i8")
         halves = self.buffers.kept("halves", m, lambda: self._halves(m))
-        fill_halves(*self.sight, start, halves, place)
+        sight = self.sight
+        seen = SightArrays(*(getattr(sight, name) for name in SightArrays._fields))
+        rules = sight.margin, sight.scalars, sight.threshold
+        fill_halves(sight.contacts, sight.touching, sight.arranged, seen, *rules, start, halves, place)
         return halves, place
 
     def look_ahead(self, halves):

@@ -4,40 +4,79 @@ Fulfils ``gravel.engine.Problem``, as ``gravel.cpu.solve.block_problem`` does; v
 """
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, SWEEPS, UPHILL, WIDTH, fresh_momentum, set_pace
-from gravel.cpu.solve.cones import Cones, ConeVectors, project
+from gravel.cpu.solve.cones import Cones, ConeVectors
 from gravel.engine import ALONE, Share
-from gravel.formulas.momentum import LAGGED, RENEWED
+from gravel.formulas import cones, contact_laws
+from gravel.formulas.momentum import RENEWED
+from gravel.host.formulas import FORMS
 from gravel.host.threads import INNER
+
+_laws, project = FORMS.of(contact_laws), FORMS.of(cones).project
+lagged_share, renewed_slip, sliding_speed = _laws.lagged_share, _laws.renewed_slip, _laws.sliding_speed
+NORMAL = 1.0, 0.0, 0.0  # the first of a contact's three rows
+SETTLED = 1e-13  # of a contact's impulse: smaller steps end its solution
+STEPS = 50  # of it, at most
+
+
+class Matrix(NamedTuple):
+    """u = W r + q, with what the sweeps need of its diagonal blocks."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    q: np.ndarray
+    friction: np.ndarray  # (contacts,)
+    diagonal: np.ndarray  # (contacts, 3, 3)
+    bound: np.ndarray  # (contacts,) largest eigenvalue of each diagonal block
 
 
 @njit(**INNER)
-def velocity_of(row, indptr, indices, data, q, r):
+def velocity_of(row, matrix, r):
     """u = W r + q in one row."""
-    total = q[row]
-    for k in range(indptr[row], indptr[row + 1]):
-        total += data[k] * r[indices[k]]
+    total = matrix.q[row]
+    for k in range(matrix.indptr[row], matrix.indptr[row + 1]):
+        total += matrix.data[k] * r[matrix.indices[k]]
     return total
 
 
 @njit(**INNER)
-def renew_slip(indptr, indices, data, q, mu, r, slip, first):
+def renew_slip(matrix, r, slip, first):
     """De Saxcé's terms mu |u_t|: those of the ``first`` renewal, or a share of what they have changed by."""
-    for c in range(mu.size):
-        y = velocity_of(3 * c + 1, indptr, indices, data, q, r)
-        z = velocity_of(3 * c + 2, indptr, indices, data, q, r)
-        taken = 1.0 if first else min(1.0, LAGGED / max(mu[c], 1e-300))
-        slip[c] += taken * (mu[c] * np.sqrt(y * y + z * z) - slip[c])
+    for c in range(slip.size):
+        mu, u = matrix.friction[c], (0.0, velocity_of(3 * c + 1, matrix, r), velocity_of(3 * c + 2, matrix, r))
+        slip[c] = renewed_slip(slip[c], mu * sliding_speed(u, NORMAL), 1.0 if first else lagged_share(mu))
+
+
+@njit(**INNER)
+def solve_contact(c, matrix, coulomb, slip, r):
+    """The impulse that is best for one contact alone, by projected steps on its 3 x 3 block."""
+    mu, bound, diagonal = matrix.friction[c], matrix.bound[c], matrix.diagonal
+    u = np.zeros(3)
+    for row in range(3):
+        u[row] = velocity_of(3 * c + row, matrix, r)
+    x, y, z = r[3 * c], r[3 * c + 1], r[3 * c + 2]
+    lag, step = lagged_share(mu), 1.0 / bound
+    for _ in range(STEPS):
+        extra = coulomb * (lag * slip[c] + (1.0 - lag) * mu * np.sqrt(u[1] ** 2 + u[2] ** 2))
+        x1, y1, z1, _ = project((x - step * (u[0] + extra), y - step * u[1], z - step * u[2]), NORMAL, mu, 0.0)
+        dx, dy, dz = x1 - x, y1 - y, z1 - z
+        x, y, z = x1, y1, z1
+        for row in range(3):
+            u[row] += diagonal[c, row, 0] * dx + diagonal[c, row, 1] * dy + diagonal[c, row, 2] * dz
+        if abs(dx) + abs(dy) + abs(dz) <= SETTLED * (abs(x) + abs(y) + abs(z)):
+            break
+    return x, y, z
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last, slip, momentum, passes):
-    """Gauss-Seidel: each contact in turn to its own optimum, by projected steps on its 3 x 3 block. Momentum and De Saxcé's terms as in
-    ``blocks``."""
+def sweep_matrix(matrix, coulomb, r, last, slip, momentum, passes):
+    """Gauss-Seidel: each contact in turn to its own optimum. Momentum and De Saxcé's terms as in ``blocks``."""
     done = 0
     while done < passes:
         set_pace(momentum)
@@ -45,34 +84,17 @@ def sweep_matrix(indptr, indices, data, q, mu, diagonal, bound, coulomb, r, last
         r += momentum[BETA] * (r - last)
         last[:] = before
         if coulomb > 0.0 and momentum[SWEEPS] % RENEWED == 0.0:
-            renew_slip(indptr, indices, data, q, mu, before, slip, momentum[SWEEPS] == 0.0)
+            renew_slip(matrix, before, slip, momentum[SWEEPS] == 0.0)
         momentum[SWEEPS] += 1.0
         momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
-        for c in range(mu.size):
-            u = np.zeros(3)
-            for row in range(3):
-                u[row] = velocity_of(3 * c + row, indptr, indices, data, q, r)
-            x, y, z = r[3 * c], r[3 * c + 1], r[3 * c + 2]
-            lag = min(1.0, LAGGED / max(mu[c], 1e-300))
-            for _ in range(50):
-                extra = coulomb * (lag * slip[c] + (1.0 - lag) * mu[c] * np.sqrt(u[1] ** 2 + u[2] ** 2))
-                step = 1.0 / bound[c]
-                where = x - step * (u[0] + extra), y - step * u[1], z - step * u[2]
-                x1, y1, z1, _ = project(*where, 1.0, 0.0, 0.0, mu[c], 0.0, 0.0, 1.0, 1e-300)
-                dx, dy, dz = x1 - x, y1 - y, z1 - z
-                x, y, z = x1, y1, z1
-                for row in range(3):
-                    u[row] += diagonal[c, row, 0] * dx + diagonal[c, row, 1] * dy + diagonal[c, row, 2] * dz
-                if abs(dx) + abs(dy) + abs(dz) <= 1e-13 * (abs(x) + abs(y) + abs(z)):
-                    break
-            change = 0.0
+        for c in range(slip.size):
+            impulse, bound, change = solve_contact(c, matrix, coulomb, slip, r), matrix.bound[c], 0.0
             for row in range(3):
                 k = 3 * c + row
-                new = x if row == 0 else y if row == 1 else z
-                momentum[UPHILL] += (r[k] - new) * (new - last[k]) * bound[c]
-                change += (new - r[k]) ** 2
-                r[k] = new
-            momentum[CHANGE] = max(momentum[CHANGE], bound[c] * np.sqrt(change))
+                momentum[UPHILL] += (r[k] - impulse[row]) * (impulse[row] - last[k]) * bound
+                change += (impulse[row] - r[k]) ** 2
+                r[k] = impulse[row]
+            momentum[CHANGE] = max(momentum[CHANGE], bound * np.sqrt(change))
         done += 1
         if momentum[CHANGE] <= momentum[ENOUGH]:
             break
@@ -105,8 +127,8 @@ class MatrixProblem(ConeVectors):
 
     def sweep(self, passes, cap, enough):
         w, self.momentum[CAP], self.momentum[ENOUGH] = self.matrix, cap, enough
-        rest = float(self.coulomb), self.r, self.last, self.slips, self.momentum, passes
-        return int(sweep_matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound, *rest))
+        matrix = Matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound)
+        return int(sweep_matrix(matrix, float(self.coulomb), self.r, self.last, self.slips, self.momentum, passes))
 
     def measure(self):
         return self.residual(self._to_lanes(self.r), self._to_lanes(self.matrix @ self.r + self.q))

@@ -10,7 +10,6 @@ left. Residuals and the gradient solvers know whole bodies only.
 import numpy as np
 from numba import njit
 
-from gravel.cpu.solve.assemble import contact_responses
 from gravel.cpu.solve.blocks import (
     ARM_A,
     AX,
@@ -32,6 +31,7 @@ from gravel.cpu.solve.blocks import (
     WIDTH,
     row_offset,
 )
+from gravel.host.responses import contact_responses
 
 N_X, N_Y, N_Z, A_X, A_Y, A_Z, C_X, C_Y, C_Z = (int(k) for k in (NX, NY, NZ, AX, AY, AZ, CX, CY, CZ))
 OF_BALLS = tuple(int(k) for k in (MASS_A, MASS_B, SPIN_A, SPIN_B, ARM_A))  # what splitting changes; the last only fills the row
@@ -67,12 +67,9 @@ def split_lanes(blocks, number, parts, inertia, place, whole, split):
             split[at, 2] *= parts[a]
             split[at, 3] *= parts[b]
         else:
-            arms = rows[k + A_X], rows[k + A_Y], rows[k + A_Z], rows[k + C_X], rows[k + C_Y], rows[k + C_Z]
-            ax, ay, az, cx, cy, cz = arms
-            normal = rows[k + N_X], rows[k + N_Y], rows[k + N_Z]
-            nx, ny, nz = normal
-            mass = split[at, 0] + split[at, 1]
-            n, t, _, twist = contact_responses(inertia, mass, a, b, nx, ny, nz, ax, ay, az, cx, cy, cz)
+            arm_a, arm_b = (rows[k + A_X], rows[k + A_Y], rows[k + A_Z]), (rows[k + C_X], rows[k + C_Y], rows[k + C_Z])
+            normal, mass = (rows[k + N_X], rows[k + N_Y], rows[k + N_Z]), split[at, 0] + split[at, 1]
+            n, t, _, twist = contact_responses(inertia, mass, a, b, normal, arm_a, arm_b)
             split[at, 2], split[at, 3], split[at, 4] = n, t, twist
         at += 1
 

@@ -19,7 +19,7 @@ from gravel.gpu.launch import Graph, run
 from gravel.gpu.solve import assemble, colours, cones
 from gravel.gpu.solve import blocks as kernels
 from gravel.gpu.solve.incidence import find_incidence
-from gravel.gpu.structs import Rows, Unknowns, as_rows
+from gravel.gpu.structs import ContactInput, Impulses, Rows, Unknowns, as_rows
 from gravel.host.joints.block import NO_JOINTS
 
 
@@ -29,6 +29,12 @@ class Vector(NamedTuple):
     impulse: wp.array
     torque: wp.array
     joints: np.ndarray
+
+    def of_contacts(self):
+        """As kernels take it."""
+        values = Impulses()
+        values.impulse, values.torque = self.impulse, self.torque
+        return values
 
 
 class Later:
@@ -93,8 +99,11 @@ class DeviceProblem:
         else:
             self.slot = colours.keep_order(m, buffers)
         self._make_rows(m)
-        given = made.contacts, made.touching, self.slot, *made[2:]
-        run(assemble.assemble, m, [*given, self.rows, self.unknowns], self.device)
+        given = ContactInput()
+        for name in ("contact_values", "impulse", "torque", "carry", "deep"):
+            setattr(given, name, getattr(made, name))
+        bodies = made.contacts, made.touching, self.slot, made.arranged
+        run(assemble.assemble, m, [*bodies, given, made.scalars, made.margin, self.rows, self.unknowns], self.device)
         self.swept = self._split()
 
     def _make_rows(self, m):
@@ -229,8 +238,8 @@ class DeviceProblem:
         run(kernels.clear, self.workers, [self.worst, self.total], device)
         for colour in np.flatnonzero(np.diff(self.starts)).tolist():
             workers = self.workers if colour < len(self.starts) - 2 else 1
-            rest = colour, workers, coulomb, self.known, self.worst, self.total
-            run(self.own.sweep, workers, [*self.swept, self.device_starts, *rest], device)
+            contacts = *self.swept, self.device_starts, colour
+            run(self.own.sweep, workers, [*contacts, workers, coulomb, self.known, self.worst, self.total], device)
 
     def _reduce(self):
         """Parts := sums and maxima of the workers; returns how many parts there are."""
@@ -279,8 +288,8 @@ class DeviceProblem:
         self.lay_out(by_colour=True)
         worst, squares = 0.0, 0.0
         if self.contacts:
-            given = self.contacts, self.workers, float(self.coulomb), self.worst, self.total
-            run(self.own.measure, self.workers, [self.rows, self.unknowns, *given], self.device)
+            problem = self.rows, self.unknowns, self.contacts
+            run(self.own.measure, self.workers, [*problem, self.workers, float(self.coulomb), self.worst, self.total], self.device)
             worst, squares = self._found()
             worst = worst if math.isfinite(squares) else math.inf  # a maximum may pass over what is not a number, a sum does not
         rows = self.joints.count
@@ -326,8 +335,9 @@ class DeviceProblem:
         self._add(x, lambda flat: self.joints.apply(x.joints, flat))
 
     def step_and_project(self, y, g, step, relaxation, out):
-        given = self.rows, self.eta, y.impulse, y.torque, g.impulse, g.torque, self.slip, step, relaxation, self.contacts, self.workers
-        run(cones.step_and_project, self.workers, [*given, out.impulse, out.torque, self.total, self.other_total], self.device)
+        start = self.rows, self.eta, y.of_contacts(), g.of_contacts()
+        numbers = self.slip, step, relaxation, self.contacts, self.workers
+        run(cones.step_and_project, self.workers, [*start, *numbers, out.of_contacts(), self.total, self.other_total], self.device)
         rows, of_joints = self.joints.rows, (0.0, 0.0)
         if self.joints.count:
             d = relaxation * (np.clip(y.joints - step * rows.eta * g.joints, rows.lower, rows.upper) - y.joints)
@@ -345,8 +355,8 @@ class DeviceProblem:
         return float(sum(self.part_total.numpy()[:parts].tolist()))
 
     def residual(self, x, g):
-        given = self.rows, self.eta, x.impulse, x.torque, g.impulse, g.torque, float(self.coulomb), self.contacts, self.workers
-        run(cones.measure, self.workers, [*given, self.worst, self.total], self.device)
+        problem = self.rows, self.eta, x.of_contacts(), g.of_contacts(), float(self.coulomb)
+        run(cones.measure, self.workers, [*problem, self.contacts, self.workers, self.worst, self.total], self.device)
         worst, squares = self._found()
         worst = worst if math.isfinite(squares) else math.inf
         rows = self.joints.rows

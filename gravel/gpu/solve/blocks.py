@@ -15,16 +15,18 @@ from types import SimpleNamespace
 
 import warp as wp
 
-from gravel.formulas import momentum
+from gravel.formulas import cones, contact_laws, momentum, responses
 from gravel.gpu.formulas import FORMS
 from gravel.gpu.solve.assemble import inertia_of
 from gravel.gpu.structs import Rows, Unknowns, vec8
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, GOES_ON, SWEEPS = range(11)  # what a sweep knows of the last one
-TWO_THIRDS, TINY = 2.0 / 3.0, 1e-30
-LAGGED, RENEWED = wp.constant(momentum.LAGGED), wp.constant(momentum.RENEWED)
-pace = FORMS.of(momentum).pace
+RENEWED = wp.constant(momentum.RENEWED)
+pace, ball_responses = FORMS.of(momentum).pace, FORMS.of(responses).ball_responses
+_cones, _laws = FORMS.of(cones), FORMS.of(contact_laws)
+best_impulse, best_torque, project, project_torque = _cones.best_impulse, _cones.best_torque, _cones.project, _cones.project_torque
+lagged_share, renewed_slip, sliding_speed = _laws.lagged_share, _laws.renewed_slip, _laws.sliding_speed
 
 
 @wp.struct
@@ -40,24 +42,16 @@ class Answer:
 
 @wp.func
 def onto_cone(q: wp.vec3, n: wp.vec3, mu: float, cohesion: float):
-    """(nearest impulse in the friction cone whose tip lies at -cohesion n, its load): the twin of ``gravel.cpu.solve.cones.project``."""
-    pn = wp.dot(q, n)
-    t = q - pn * n
-    pn += cohesion
-    pt = wp.length(t)
-    load, keep = pn, 1.0
-    if pn < 0.0 or mu * pn < pt:
-        load = wp.max((mu * pt + pn) / (1.0 + mu * mu), 0.0)
-        keep = mu * load / wp.max(pt, TINY)
-    return (load - cohesion) * n + keep * t, load
+    """(nearest impulse in the friction cone, its load)"""
+    x, y, z, load = project(q, n, mu, cohesion)
+    return wp.vec3(x, y, z), load
 
 
 @wp.func
 def torque_within(q: wp.vec3, n: wp.vec3, roll: float, spin: float):
     """The nearest torque impulse within what rolling and spinning friction can bear."""
-    rn = wp.dot(q, n)
-    t = q - rn * n
-    return wp.clamp(rn, -spin, spin) * n + wp.min(1.0, roll / wp.max(wp.length(t), TINY)) * t
+    x, y, z = project_torque(q, n, roll, spin)
+    return wp.vec3(x, y, z)
 
 
 @wp.func
@@ -75,10 +69,9 @@ def changed(v: vec8, dv: wp.vec3, dw: wp.vec3):
     return vec8(v[0] + dv[0], v[1] + dv[1], v[2] + dv[2], v[3], v[4] + dw[0], v[5] + dw[1], v[6] + dw[2], v[7])
 
 
+# --- functions and kernels for problems of balls or of any bodies, with rolling friction or without
 @functools.cache
-def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
-    """The kernels for problems of balls or of any bodies, with rolling friction or without."""
-
+def answer_of(balls: bool):
     @wp.func
     def answer(rows: Rows, i: int, va: vec8, vb: vec8):
         n, wa, wb = rows.normal[i], angular(va), angular(vb)
@@ -86,13 +79,12 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         u = linear(vb) - linear(va) + rows.bias[i]
         if wp.static(balls):
             mass, ball = rows.mass[i], rows.balls[i]
-            ra, rb, ia, ib = ball[0], ball[1], ball[2], ball[3]
-            u -= wp.cross(ra * wa + rb * wb, n)
-            turn = ra * ra * ia + rb * rb * ib
-            out.response_n = wp.max(mass[0] + mass[1], TINY)
-            out.response_t = out.response_n + turn
-            out.mean = out.response_n + TWO_THIRDS * turn
-            out.twist = wp.max(ia + ib, TINY)
+            u -= wp.cross(ball[0] * wa + ball[1] * wb, n)
+            normal, across, mean, twist = ball_responses(mass[0], mass[1], ball[0], ball[1], ball[2], ball[3])
+            out.response_n = normal
+            out.response_t = across
+            out.mean = mean
+            out.twist = twist
         else:
             u += wp.cross(wb, rows.arm_b[i]) - wp.cross(wa, rows.arm_a[i])
             response = rows.response[i]
@@ -102,6 +94,13 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
             out.twist = response[3]
         out.u = u
         return out
+
+    return answer
+
+
+@functools.cache
+def velocities_after(balls: bool):
+    """(of a, of b): their velocity rows after an impulse and a torque impulse at a contact."""
 
     @wp.func
     def a_after(rows: Rows, unknowns: Unknowns, i: int, v: vec8, p: wp.vec3, q: wp.vec3):
@@ -118,35 +117,29 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
             return changed(v, rows.mass[i][1] * p, ball[3] * (q - ball[1] * wp.cross(rows.normal[i], p)))
         return changed(v, rows.mass[i][1] * p, inertia_of(unknowns.inertia, rows.b[i]) * (wp.cross(rows.arm_b[i], p) + q))
 
+    return a_after, b_after
+
+
+@functools.cache
+def contact_solver(balls: bool, rolling: bool):
+    answer, (a_after, b_after) = answer_of(balls), velocities_after(balls)
+
     @wp.func
     def solve_contact(rows: Rows, unknowns: Unknowns, i: int, coulomb: float, beta: float):
         """(square of the change, m2/s2, and what it adds to ``uphill``) of the sweep's step at one contact."""
         a, b, n = rows.a[i], rows.b[i], rows.normal[i]
         va, vb = 1.0 * unknowns.velocity[a], 1.0 * unknowns.velocity[b]
-        it, law = answer(rows, i, va, vb), rows.friction[i]
-        mu, cohesion = law[0], law[1]
+        it, mu = answer(rows, i, va, vb), rows.friction[i][0]
         last = 1.0 * unknowns.impulse[i]
         p = last + beta * (last - unknowns.last_impulse[i])  # the velocities are extrapolated already
         unknowns.last_impulse[i] = last
-        un, pn = wp.dot(it.u, n), wp.dot(p, n)
-        lag = float(1.0)  # the share of De Saxcé's term that is the last sweep's; the rest is this contact's own, at once
+        lag = float(1.0)
         slip = float(0.0)
         if coulomb > 0.0:
-            lag = wp.min(1.0, LAGGED / wp.max(mu, TINY))
+            lag = lagged_share(mu)
             slip = lag * unknowns.slip[i]
-        # the impulse that is best for this contact alone, in the metric of the two responses ...
-        qn = pn + cohesion - (un + slip) / it.response_n
-        q = p - pn * n - (1.0 / it.response_t) * (it.u - un * n)
-        qt = wp.length(q)
-        # ... then onto the cone: inside it stays, else it goes to the edge or, below, to the tip
-        load = qn
-        if not (qn >= 0.0 and mu * qn >= qt):
-            load = (lag * mu * it.response_t * qt + it.response_n * qn) / (it.response_n + lag * mu * mu * it.response_t)
-        load = wp.max(load, 0.0)
-        keep = float(1.0)
-        if mu * load < qt:
-            keep = mu * load / qt
-        now = (load - cohesion) * n + keep * q
+        x, y, z, load = best_impulse(p, it.u, n, mu, rows.friction[i][1], slip, it.response_n, it.response_t, lag)
+        now = wp.vec3(x, y, z)
         d = now - p
         unknowns.impulse[i] = now
         error = wp.dot(d, d) * it.mean * it.mean
@@ -154,11 +147,11 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         va = a_after(rows, unknowns, i, va, d, wp.vec3())
         vb = b_after(rows, unknowns, i, vb, d, wp.vec3())
         if wp.static(rolling):
-            # rolling and spinning impulses: onto the disc and the segment that the normal impulse allows
             last_torque, arms = 1.0 * unknowns.torque[i], rows.rolling[i]
             o = last_torque + beta * (last_torque - unknowns.last_torque[i])
             unknowns.last_torque[i] = last_torque
-            e = torque_within(o - (angular(vb) - angular(va)) / it.twist, n, arms[0] * load, arms[1] * load) - o
+            ox, oy, oz = best_torque(o, angular(vb) - angular(va), n, arms[0] * load, arms[1] * load, it.twist)
+            e = wp.vec3(ox, oy, oz) - o
             unknowns.torque[i] = o + e
             error += wp.dot(e, e) * it.twist * it.mean  # an angular velocity; the ratio of the two responses makes a speed of it
             climb -= wp.dot(e, o + e - last_torque) * it.twist
@@ -169,6 +162,13 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         if rows.mass[i][1] > 0.0:
             unknowns.velocity[b] = vb
         return error, climb
+
+    return solve_contact
+
+
+@functools.cache
+def sweep_kernels(balls: bool, rolling: bool) -> SimpleNamespace:
+    answer, solve_contact = answer_of(balls), contact_solver(balls, rolling)
 
     @wp.kernel(module="unique", enable_backward=False)
     def sweep(
@@ -198,13 +198,36 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         """De Saxcé's terms, if it is their turn."""
         i = wp.tid()
         if wp.mod(known[SWEEPS], RENEWED) == 1.0:
-            n = rows.normal[i]
             it = answer(rows, i, unknowns.last_velocity[rows.a[i]], unknowns.last_velocity[rows.b[i]])
             mu = rows.friction[i][0]
-            term = mu * wp.length(it.u - wp.dot(it.u, n) * n)
+            term = mu * sliding_speed(it.u, rows.normal[i])
             if known[SWEEPS] > 1.0:  # not the first
-                term = unknowns.slip[i] + wp.min(1.0, LAGGED / wp.max(mu, TINY)) * (term - unknowns.slip[i])
+                term = renewed_slip(unknowns.slip[i], term, lagged_share(mu))
             unknowns.slip[i] = term
+
+    return SimpleNamespace(sweep=sweep, renew_slip=renew_slip)
+
+
+@functools.cache
+def measure_kernels(balls: bool, rolling: bool) -> SimpleNamespace:
+    answer = answer_of(balls)
+
+    @wp.func
+    def error_of(rows: Rows, unknowns: Unknowns, i: int, coulomb: float):
+        """Square of what one contact's residual is, m2/s2."""
+        va, vb, n = unknowns.velocity[rows.a[i]], unknowns.velocity[rows.b[i]], rows.normal[i]
+        it, mu, p = answer(rows, i, va, vb), rows.friction[i][0], unknowns.impulse[i]
+        u = 1.0 * it.u
+        if coulomb > 0.0:
+            u += coulomb * mu * sliding_speed(it.u, n) * n
+        q, load = onto_cone(p - (1.0 / it.mean) * u, n, mu, rows.friction[i][1])
+        error = wp.length_sq(q - p) * it.mean * it.mean
+        if wp.static(rolling):
+            o, arms = unknowns.torque[i], rows.rolling[i]
+            ox, oy, oz = best_torque(o, angular(vb) - angular(va), n, arms[0] * load, arms[1] * load, it.twist)
+            e = wp.vec3(ox, oy, oz) - o
+            error += wp.dot(e, e) * it.twist * it.mean
+        return error
 
     @wp.kernel(module="unique", enable_backward=False)
     def measure(
@@ -220,22 +243,19 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
         high = float(0.0)
         squares = wp.float64(0.0)
         for i in range(t, count, workers):
-            va, vb, n = unknowns.velocity[rows.a[i]], unknowns.velocity[rows.b[i]], rows.normal[i]
-            it, mu, p = answer(rows, i, va, vb), rows.friction[i][0], unknowns.impulse[i]
-            un = wp.dot(it.u, n)
-            u = 1.0 * it.u
-            if coulomb > 0.0:
-                u += coulomb * mu * wp.length(it.u - un * n) * n
-            q, load = onto_cone(p - (1.0 / it.mean) * u, n, mu, rows.friction[i][1])
-            error = wp.length_sq(q - p) * it.mean * it.mean
-            if wp.static(rolling):
-                o = unknowns.torque[i]
-                e = torque_within(o - (angular(vb) - angular(va)) / it.twist, n, rows.rolling[i][0] * load, rows.rolling[i][1] * load) - o
-                error += wp.dot(e, e) * it.twist * it.mean
+            error = error_of(rows, unknowns, i, coulomb)
             high = wp.max(high, error)
             squares += wp.float64(error)
         worst[t] = high
         total[t] = squares
+
+    return SimpleNamespace(measure=measure)
+
+
+@functools.cache
+def vector_kernels(balls: bool, rolling: bool) -> SimpleNamespace:
+    """Those of the gradient solvers; sweeps begin with ``apply``."""
+    answer, (a_after, b_after) = answer_of(balls), velocities_after(balls)
 
     @wp.kernel(module="unique", enable_backward=False)
     def gradient(rows: Rows, unknowns: Unknowns, g: wp.array(dtype=wp.vec3), g_torque: wp.array(dtype=wp.vec3)):
@@ -273,14 +293,17 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
     def list_steps(rows: Rows, eta: wp.array(dtype=wp.vec2)):
         """The steps of a contact's impulse and torque impulse."""
         i = wp.tid()
-        if wp.static(balls):
-            ra, rb, ia, ib = rows.balls[i][0], rows.balls[i][1], rows.balls[i][2], rows.balls[i][3]
-            mass = rows.mass[i][0] + rows.mass[i][1] + TWO_THIRDS * (ra * ra * ia + rb * rb * ib)
-            eta[i] = wp.vec2(1.0 / wp.max(mass, TINY), 1.0 / wp.max(ia + ib, TINY))
-        else:
-            eta[i] = wp.vec2(1.0 / rows.response[i][2], 1.0 / rows.response[i][3])
+        it = answer(rows, i, vec8(), vec8())
+        eta[i] = wp.vec2(1.0 / it.mean, 1.0 / it.twist)
 
-    return SimpleNamespace(sweep=sweep, renew_slip=renew_slip, measure=measure, gradient=gradient, apply=apply, list_steps=list_steps)
+    return SimpleNamespace(gradient=gradient, apply=apply, list_steps=list_steps)
+
+
+@functools.cache
+def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
+    """All of them, by name."""
+    made = (factory(balls, rolling) for factory in (sweep_kernels, measure_kernels, vector_kernels))
+    return SimpleNamespace(**{name: kernel for kernels in made for name, kernel in vars(kernels).items()})
 
 
 @wp.kernel

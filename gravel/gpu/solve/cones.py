@@ -5,33 +5,27 @@ Sums are kept by workers in double precision and added up in a fixed order.
 
 import warp as wp
 
+from gravel.formulas import contact_laws
+from gravel.gpu.formulas import FORMS
 from gravel.gpu.solve.blocks import onto_cone, torque_within
-from gravel.gpu.structs import Rows
+from gravel.gpu.structs import Impulses, Rows
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
-
-
-@wp.func
-def slip_of(u: wp.vec3, n: wp.vec3, mu: float):
-    """mu |u_t|, the De Saxce term."""
-    return mu * wp.length(u - wp.dot(u, n) * n)
+sliding_speed = FORMS.of(contact_laws).sliding_speed
 
 
 @wp.kernel
 def step_and_project(
     rows: Rows,
     eta: wp.array(dtype=wp.vec2),
-    y: wp.array(dtype=wp.vec3),
-    y_torque: wp.array(dtype=wp.vec3),
-    g: wp.array(dtype=wp.vec3),
-    g_torque: wp.array(dtype=wp.vec3),
+    y: Impulses,
+    g: Impulses,
     slip: wp.array(dtype=float),
     step: float,
     relaxation: float,
     count: int,
     workers: int,
-    x: wp.array(dtype=wp.vec3),
-    x_torque: wp.array(dtype=wp.vec3),
+    x: Impulses,
     squares: wp.array(dtype=wp.float64),
     slopes: wp.array(dtype=wp.float64),
 ):
@@ -41,20 +35,21 @@ def step_and_project(
     slope = wp.float64(0.0)
     for i in range(t, count, workers):
         n = rows.normal[i]
-        grad = 1.0 * g[i]
+        grad = 1.0 * g.impulse[i]
         if slip.shape[0] > 0:
             grad = grad + slip[i] * n
-        p, load = onto_cone(y[i] - step * eta[i][0] * grad, n, rows.friction[i][0], rows.friction[i][1])
-        d = relaxation * (p - y[i])
-        x[i] = y[i] + d
+        p, load = onto_cone(y.impulse[i] - step * eta[i][0] * grad, n, rows.friction[i][0], rows.friction[i][1])
+        d = relaxation * (p - y.impulse[i])
+        x.impulse[i] = y.impulse[i] + d
         square += wp.float64(wp.dot(d, d) / eta[i][0])
         slope += wp.float64(wp.dot(grad, d))
         if rows.rolling.shape[0] > 0:
-            q = torque_within(y_torque[i] - step * eta[i][1] * g_torque[i], n, rows.rolling[i][0] * load, rows.rolling[i][1] * load)
-            e = relaxation * (q - y_torque[i])
-            x_torque[i] = y_torque[i] + e
+            arms = rows.rolling[i]
+            q = torque_within(y.torque[i] - step * eta[i][1] * g.torque[i], n, arms[0] * load, arms[1] * load)
+            e = relaxation * (q - y.torque[i])
+            x.torque[i] = y.torque[i] + e
             square += wp.float64(wp.dot(e, e) / eta[i][1])
-            slope += wp.float64(wp.dot(g_torque[i], e))
+            slope += wp.float64(wp.dot(g.torque[i], e))
     squares[t] = square
     slopes[t] = slope
 
@@ -63,10 +58,8 @@ def step_and_project(
 def measure(
     rows: Rows,
     eta: wp.array(dtype=wp.vec2),
-    x: wp.array(dtype=wp.vec3),
-    x_torque: wp.array(dtype=wp.vec3),
-    g: wp.array(dtype=wp.vec3),
-    g_torque: wp.array(dtype=wp.vec3),
+    x: Impulses,
+    g: Impulses,
     coulomb: float,
     count: int,
     workers: int,
@@ -79,14 +72,15 @@ def measure(
     squares = wp.float64(0.0)
     for i in range(t, count, workers):
         n, mu, step = rows.normal[i], rows.friction[i][0], eta[i][0]
-        u = 1.0 * g[i]
+        u = 1.0 * g.impulse[i]
         if coulomb > 0.0:
-            u += coulomb * slip_of(g[i], n, mu) * n
-        p, load = onto_cone(x[i] - step * u, n, mu, rows.friction[i][1])
-        error = wp.length_sq(p - x[i]) / (step * step)
+            u += coulomb * (mu * sliding_speed(g.impulse[i], n)) * n
+        p, load = onto_cone(x.impulse[i] - step * u, n, mu, rows.friction[i][1])
+        error = wp.length_sq(p - x.impulse[i]) / (step * step)
         if rows.rolling.shape[0] > 0:
-            q = torque_within(x_torque[i] - eta[i][1] * g_torque[i], n, rows.rolling[i][0] * load, rows.rolling[i][1] * load)
-            error += wp.length_sq(q - x_torque[i]) / (eta[i][1] * step)
+            arms = rows.rolling[i]
+            q = torque_within(x.torque[i] - eta[i][1] * g.torque[i], n, arms[0] * load, arms[1] * load)
+            error += wp.length_sq(q - x.torque[i]) / (eta[i][1] * step)
         high = wp.max(high, error)
         squares += wp.float64(error)
     worst[t] = high
@@ -95,8 +89,9 @@ def measure(
 
 @wp.kernel
 def slip_terms(rows: Rows, g: wp.array(dtype=wp.vec3), slip: wp.array(dtype=float)):
+    """slip := mu |u_t| of each contact, De Saxcé's terms."""
     i = wp.tid()
-    slip[i] = slip_of(g[i], rows.normal[i], rows.friction[i][0])
+    slip[i] = rows.friction[i][0] * sliding_speed(g[i], rows.normal[i])
 
 
 @wp.func
