@@ -37,7 +37,7 @@ def test_init_check_and_run_the_starter(call, tmp_path):
     result = call("init")
     assert result.exit_code == 0 and "wrote my.yaml" in result.output
     result = call("check", "my.yaml")
-    assert result.exit_code == 0 and "my.yaml is sound" in result.output and "warning" not in result.output
+    assert result.exit_code == 0 and "my.yaml is valid" in result.output and "warning" not in result.output
     assert "3 materials" in result.output and "poured while it runs: 400 bodies a second" in result.output
     result = call("run", "my.yaml", "--quiet", "--time", 0.6)
     assert result.exit_code == 0, result.output
