@@ -24,7 +24,7 @@ def validate(names, output, workers, only_list):
         for case in CASES.values():
             click.echo(f"{case.name:26} {case.title}{' (slow)' if case.slow else ''}")
         return
-    click.echo(f"         {'case':26} {'at defaults':>11} {'allowed':>8}   {'tight':>11} {'allowed':>8}")
+    click.echo(f"         {'case':26} {'at defaults':>11} {'bound':>8}   {'tight':>11} {'bound':>8}")
     found = run(names, output, tell, workers)
     if output is not None:
         click.echo(f"wrote {len(found)} figures to {output}")
