@@ -148,8 +148,8 @@ def test_resuming_another_file_is_refused(call, tmp_path):
     result = call("run", "p.yaml", "--quiet", "--resume", "p.h5")
     assert result.exit_code == 1 and "p.yaml is not as it was when the run began" in result.output
     (tmp_path / "q.yaml").write_text(POURED)
-    assert "scene must be p.yaml to go on" in call("run", "q.yaml", "--quiet", "--resume", "p.h5").output
-    assert "scene must be p.yaml to go on" in call("run", "pile", "--quiet", "--resume", "p.h5").output
+    assert "scene must be p.yaml to continue" in call("run", "q.yaml", "--quiet", "--resume", "p.h5").output
+    assert "scene must be p.yaml to continue" in call("run", "pile", "--quiet", "--resume", "p.h5").output
 
 
 def test_options_of_run_with_a_file(call, tmp_path):
