@@ -65,7 +65,7 @@ def frictional_cooling() -> Outcome:
     $\mu = 0.5$, converts translation into spin and heat. The figure shows the translational and the rotational temperature,
     $\langle v^2 \rangle / 3$ and $I \langle \omega^2 \rangle / 3 m$, relative to the initial translational temperature. The reference
     is an event-driven simulation of Newton's and Coulomb's laws from the same initial state, which has neither steps nor a solver
-    (`tests/validation/make_cooling_reference.py`), The comparison covers 0.3 s or some 7 impacts of each ball; later, rounding decides
+    (`tests/validation/make_cooling_reference.py`). The comparison covers 0.3 s or some 7 impacts of each ball; later, rounding decides
     which balls meet. With steps of 1/2000 s the same 3 431 impacts happen; the bound of half a per cent corresponds to a handful of
     them. With steps of 1/500 s a few are missed where a ball meets two others in one step, and the rotational temperature is off by up
     to 4 %."""

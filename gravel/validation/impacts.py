@@ -99,7 +99,7 @@ def restitution_by_angle() -> Outcome:
     found = np.array(found).reshape(len(degrees), 5)
     wanted = np.full(len(degrees), e)
     curves = [Curve("lowest", degrees, wanted, found.min(axis=1)), Curve("highest", degrees, wanted, found.max(axis=1))]
-    return largest("angle from the normal, degrees", "restitution", curves, 1.0, "of one", 1e-6, 1e-5)
+    return largest("angle from the normal, degrees", "restitution", curves, 1.0, "(absolute)", 1e-6, 1e-5)
 
 
 @case("Pairs that graze")
@@ -121,7 +121,7 @@ def grazing_pairs() -> Outcome:
     found = np.array(found).reshape(len(shares), 5)
     wanted = np.full(len(shares), e)
     curves = [Curve("lowest", shares, wanted, found.min(axis=1)), Curve("highest", shares, wanted, found.max(axis=1))]
-    return largest("distance of passing, diameters", "restitution", curves, 1.0, "of one", 0.01)
+    return largest("distance of passing, diameters", "restitution", curves, 1.0, "(absolute)", 0.01)
 
 
 @case("Oblique impact")

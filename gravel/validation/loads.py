@@ -68,7 +68,7 @@ def overhang() -> Outcome:
     shows whether the top brick has sunk by more than a millimetre after 0.6 s, as a function of the share of that limit."""
     shares = np.array([0.9, 0.94, 0.98, 1.02, 1.06, 1.1])
     fell = np.array([float(overhanging(share) > 1e-3) for share in shares])
-    return largest("overhang, of the limit", "falls", [Curve("bricks", shares, (shares > 1).astype(float), fell)], 1.0, "of one", 0.0)
+    return largest("overhang, of the limit", "falls", [Curve("bricks", shares, (shares > 1).astype(float), fell)], 1.0, "(absolute)", 0.0)
 
 
 def logs_apart(share):
@@ -90,4 +90,4 @@ def three_logs() -> Outcome:
     shares = np.array([0.85, 0.9, 0.95, 1.05, 1.1, 1.15])
     fell = np.array([float(logs_apart(share) > 1e-4) for share in shares])
     curve = Curve("logs", shares, (shares < 1).astype(float), fell)
-    return largest("friction, of what is needed", "rolls apart", [curve], 1.0, "of one", 0.0)
+    return largest("friction, of what is needed", "rolls apart", [curve], 1.0, "(absolute)", 0.0)

@@ -142,7 +142,7 @@ def heavy_top() -> Outcome:
     turn = pace * times
     wanted = np.column_stack([np.sin(tilt) * np.cos(turn), np.sin(tilt) * np.sin(turn), np.full(len(times), np.cos(tilt))])
     curves = [Curve(name, times, wanted[:, k], found[:, k]) for k, name in enumerate("xyz")]
-    return largest("time, s", "direction of the axis", curves, 1.0, "of one", 5e-5)
+    return largest("time, s", "direction of the axis", curves, 1.0, "(absolute)", 5e-5)
 
 
 @case("Damped spring")

@@ -79,4 +79,4 @@ def symmetric_top() -> Outcome:
     angle = (length / inertia[0] * times)[:, None]
     wanted = up * np.cos(angle) + np.cross(along, up) * np.sin(angle) + along * (along @ up) * (1 - np.cos(angle))
     curves = [Curve(name, times, wanted[:, k], axes[:, k]) for k, name in enumerate("xyz")]
-    return largest("time, s", "direction of the axis", curves, 1.0, "of one", 2e-4)
+    return largest("time, s", "direction of the axis", curves, 1.0, "(absolute)", 2e-4)
