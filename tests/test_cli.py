@@ -99,10 +99,10 @@ def test_resume_applies_what_can_change_and_says_so(call):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (("--precision", "double"), "precision must be single to go on from half.h5, not double"),
-        (("--joints", "iterative"), "joints must be direct to go on from half.h5, not iterative"),
-        (("--bodies", 41), "bodies must be 40 to go on from half.h5, not 41"),
-        (("--seed", 3), "seed must be 5 to go on from half.h5, not 3"),
+        (("--precision", "double"), "precision must be single to continue from half.h5, not double"),
+        (("--joints", "iterative"), "joints must be direct to continue from half.h5, not iterative"),
+        (("--bodies", 41), "bodies must be 40 to continue from half.h5, not 41"),
+        (("--seed", 3), "seed must be 5 to continue from half.h5, not 3"),
         (("--dt", -1), "dt must be greater than 0"),
         (("--friction", "glue"), "friction must be one of"),
         (("--iterations", 0), "iterations must be at least 1"),
@@ -115,7 +115,7 @@ def test_resume_refuses_what_cannot_change(call, words, said):
     result = call("run", "pile", "--quiet", "--no-picture", "--resume", "half.h5", "--time", 0.02, *words)
     assert result.exit_code == 1 and said in result.output and "Traceback" not in result.output
     other = call("run", "silo", "--resume", "half.h5")
-    assert other.exit_code == 1 and "scene must be pile to go on from half.h5, not silo" in other.output
+    assert other.exit_code == 1 and "scene must be pile to continue from half.h5, not silo" in other.output
 
 
 def test_a_resumed_run_goes_on_with_its_result(call):

@@ -1,4 +1,4 @@
-"""The command line, ``gravel ...``: a file for each family of commands, each of which registers its own with the group."""
+"""The command line, ``gravel ...``: with one file per family of commands; each registers its commands with the group."""
 
 from gravel.cli import (  # noqa: F401  # they register their commands
     exporting,

@@ -1,4 +1,4 @@
-"""gravel check, init, schema: scene files."""
+"""``gravel check``, ``init``, ``schema``: scene files."""
 
 import pathlib
 import sys
@@ -10,11 +10,11 @@ from gravel.cli.group import main
 
 @main.command()
 @click.argument("file")
-@click.option("--seed", type=int, help="Of the random places and sizes (default: the file's own).")
+@click.option("--seed", type=int, help="Seed of random positions and sizes (default: from the file).")
 def check(file, seed):
-    """Check a scene FILE (.yaml): tell all that is wrong with it by line and key, or what it holds.
+    """Check a scene FILE (.yaml): report all errors by line and key, or summarise the scene.
 
-    Exit code 0: it can be run; 1: it cannot."""
+    Exit code 0: the scene can be run; 1: it cannot."""
     from gravel.scenefile import SceneFileError, load_scene_file
     from gravel.scenefile.summary import summary, warnings_of
 
@@ -26,7 +26,7 @@ def check(file, seed):
         count = len(error.faults)
         click.echo(f"{file} cannot be run: {count} error{'s' * (count > 1)}", err=True)
         sys.exit(1)
-    click.echo(f"{file} is sound" + (f": {setup.title}" if setup.title else ""))
+    click.echo(f"{file} is valid" + (f": {setup.title}" if setup.title else ""))
     for line in summary(setup):
         click.echo(f"  {line}")
     for line in warnings_of(setup):
@@ -35,10 +35,10 @@ def check(file, seed):
 
 @main.command()
 @click.argument("file", default="my.yaml")
-@click.option("--from", "scene", help="Write a built-in scene as a file instead of the starter, as far as a file can say it.")
-@click.option("--bodies", type=int, help="With --from: how many bodies that can move (default: the scene's own).")
-@click.option("--seed", type=int, help="With --from: of the random places and sizes (default: 0).")
-@click.option("--schema", "with_schema", is_flag=True, help="Leave the schema beside the file, too: editors then complete its keys.")
+@click.option("--from", "scene", help="Write a built-in scene instead of the starter, as far as a file can.")
+@click.option("--bodies", type=int, help="With --from: number of movable bodies (default: the scene's own).")
+@click.option("--seed", type=int, help="With --from: seed of random positions and sizes (default: 0).")
+@click.option("--schema", "with_schema", is_flag=True, help="Also write the JSON schema beside the file: editors then complete its keys.")
 def init(file, scene, bodies, seed, with_schema):
     """Write a commented scene FILE (default: my.yaml) to start from."""
     from gravel.scenefile.schema import FILE, schema_text
@@ -47,7 +47,7 @@ def init(file, scene, bodies, seed, with_schema):
     path = pathlib.Path(file)
     for option, value in (("--bodies", bodies), ("--seed", seed)):
         if scene is None and value is not None:
-            raise ValueError(f"{option} goes with --from, which names a built-in scene")
+            raise ValueError(f"{option} goes with --from, which selects a built-in scene")
     written, notes = (write_starter(path), []) if scene is None else write_builtin(scene, path, bodies, seed or 0)
     if with_schema:
         (path.parent / FILE).write_text(schema_text())
@@ -59,10 +59,10 @@ def init(file, scene, bodies, seed, with_schema):
 
 
 @main.command()
-@click.option("--output", "-o", help="File to write it to (default: print it).")
-@click.option("--reference", is_flag=True, help="All keys of scene files for people, in Markdown, instead.")
+@click.option("--output", "-o", help="Output file (default: print to the terminal).")
+@click.option("--reference", is_flag=True, help="Print the reference of all keys in Markdown instead.")
 def schema(output, reference):
-    """Print the JSON schema of scene files, by which editors complete and check them."""
+    """Print the JSON schema of scene files, for editors to complete and check them."""
     from gravel.io.vtkhdf import check_writable
     from gravel.scenefile import schema as tables
 

@@ -1,4 +1,4 @@
-"""The group of all commands: how their errors look."""
+"""The group of all commands, and the form of their error messages."""
 
 import warnings
 
@@ -11,7 +11,7 @@ OTHERWISE = {"until": "time", "save": "output"}  # arguments of Python that have
 
 
 class Commands(click.Group):
-    """Errors and warnings of the package become one line on stderr, errors with exit code 1; unknown names get the nearest suggested."""
+    """Prints errors and warnings as one line on stderr, errors with exit code 1; suggests the nearest match for unknown names."""
 
     def invoke(self, context):
         before, warnings.formatwarning = warnings.formatwarning, lambda message, *_, **__: f"warning: {message}\n"
@@ -39,7 +39,7 @@ class Commands(click.Group):
 
 
 def in_words_of_options(sentence, command):
-    """A refusal of an argument of Python, "until must be ...", as one of the option that it came from: "--time must be ..."."""
+    """Rewords the refusal of a Python argument, "until must be ...", for the option that it came from: "--time must be ..."."""
     name, must, rest = sentence.partition(" must ")
     options = {option[2:].replace("-", "_"): option for one in getattr(command, "params", ()) for option in one.opts if option[:2] == "--"}
     return f"{options[OTHERWISE.get(name, name)]}{must}{rest}" if OTHERWISE.get(name, name) in options else sentence

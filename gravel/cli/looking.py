@@ -1,4 +1,4 @@
-"""gravel view, picture, video: what shows results. Plots and reports: ``gravel.cli.plotting``."""
+"""``gravel view``, ``picture``, ``video``: show results. Plots and reports: ``gravel.cli.plotting``."""
 
 import contextlib
 import pathlib
@@ -8,23 +8,23 @@ import click
 
 from gravel.cli.group import main
 
-COLOUR = "auto, material, speed, radius, contacts, energy, body or rank (the process)."
-CAMERA = "auto, front, back, left, right, top, iso, or px,py,pz,fx,fy,fz[,ux,uy,uz[,angle]]: place and target in m, up, angle in degrees."
+COLOUR = "Colour by material, speed, radius, contacts, energy, body or rank (the process); auto chooses by the scene."
+CAMERA = "auto, front, back, left, right, top, iso, or px,py,pz,fx,fy,fz[,ux,uy,uz[,angle]]: position, target in m, up vector, degrees."
 
 
 def look_options(command):
-    """The options that pictures and videos share."""
+    """The options common to pictures and videos."""
     for option in reversed(
         (
             click.option("--colour", "--color", default="auto", show_default=True, help=COLOUR),
-            click.option("--limits", help="Ends of the colour scale, low,high (default: of what is shown)."),
+            click.option("--limits", help="Ends of the colour scale, low,high (default: from the data shown)."),
             click.option("--size", default="1200x900", show_default=True, help="Width and height in pixels."),
             click.option("--camera", default="auto", show_default=True, help=CAMERA),
-            click.option("--clip", help="nx,ny,nz,offset: bodies whose centre has n·x < offset (m) are cut away."),
+            click.option("--clip", help="nx,ny,nz,offset: hide bodies whose centre x has n·x < offset (m)."),
             click.option("--forces", is_flag=True, help="Draw contacts as rods whose width is their force (needs a run with --contacts)."),
-            click.option("--background", default="white", show_default=True, help="A colour, such as black or #f4f4f0."),
-            click.option("--occlusion/--no-occlusion", default=True, help="Whether corners that little light reaches are darker."),
-            click.option("--caption/--no-caption", default=True, help="Whether time, scale bar and colour bar are written onto it."),
+            click.option("--background", default="white", show_default=True, help="Background colour, such as black or #f4f4f0."),
+            click.option("--occlusion/--no-occlusion", default=True, help="Ambient occlusion: darken corners that little light reaches."),
+            click.option("--caption/--no-caption", default=True, help="Draw time, scale bar and colour bar."),
         )
     ):
         command = option(command)
@@ -33,13 +33,13 @@ def look_options(command):
 
 @main.command()
 @click.argument("result")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve; another than this machine's own asks for a token.")
-@click.option("--port", type=int, default=0, help="Port to serve (default: any that is free).")
-@click.option("--browser/--no-browser", default=True, help="Whether to open a browser.")
-@click.option("--save", "output", help="Write the viewer with its frames into one HTML file, which opens without gravel, and end.")
-@click.option("--every", type=int, default=1, show_default=True, help="Of a page that is saved: take only each so many-th frame.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve; any but this machine's own requires a token.")
+@click.option("--port", type=int, default=0, help="Port to serve (default: any free port).")
+@click.option("--browser/--no-browser", default=True, help="Open a browser.")
+@click.option("--save", "output", help="Write the viewer with its frames into one HTML file, which opens without gravel, and exit.")
+@click.option("--every", type=int, default=1, show_default=True, help="With --save: take every N-th frame.")
 def view(result, host, port, browser, output, every):
-    """Look at a RESULT file in the browser: play it, turn it, cut it open, pick bodies, see the forces."""
+    """Open a RESULT file in the browser: play, rotate, clip, pick bodies, show forces."""
     from gravel import checks
     from gravel.view.viewer.show import view as show
 
@@ -55,16 +55,16 @@ def view(result, host, port, browser, output, every):
 
 
 def serve(page, browser):
-    """Say where a page is, open it, and wait for Ctrl-C."""
+    """Print the address of a page, open it, and wait for Ctrl-C."""
     try:
-        click.echo(f"viewer at {page.url} (Ctrl-C ends it)")
+        click.echo(f"viewer at {page.url} (Ctrl-C stops it)")
         if page.server.token:
-            click.echo("others who have this address can reach it; what is sent is not encrypted")
+            click.echo("anyone who has this address can open the page; the traffic is not encrypted")
         if browser and not page.open():
-            click.echo("no browser was found: open this address in one")
+            click.echo("no browser was found: open this address in a browser")
         threading.Event().wait()
     except KeyboardInterrupt:
-        click.echo("ended")
+        click.echo("stopped")
     finally:
         with contextlib.suppress(KeyboardInterrupt):  # a second one, while it closes
             page.close()
@@ -73,7 +73,7 @@ def serve(page, browser):
 @main.command()
 @click.argument("result")
 @click.option("--output", "-o", help="PNG file (default: RESULT with .png).")
-@click.option("--frame", type=int, default=-1, show_default=True, help="Which frame; negative ones count from the end.")
+@click.option("--frame", type=int, default=-1, show_default=True, help="Frame number; negative numbers count from the end.")
 @look_options
 def picture(result, output, frame, **look):
     """Draw a frame of a RESULT file as a PNG."""
@@ -85,16 +85,16 @@ def picture(result, output, frame, **look):
 @main.command()
 @click.argument("result")
 @click.option("--output", "-o", help="mp4 or gif file (default: RESULT with .mp4).")
-@click.option("--fps", type=float, default=25.0, show_default=True, help="Frames in a second of the video.")
-@click.option("--from", "start", type=float, help="Simulated time of the first frame, s (default: the first there is).")
-@click.option("--to", "stop", type=float, help="Simulated time of the last frame, s (default: the last there is).")
-@click.option("--every", type=int, default=1, show_default=True, help="Take only each so many-th frame.")
-@click.option("--turn", type=float, default=0.0, show_default=True, help="Degrees that the camera goes around the scene.")
-@click.option("--quality", type=int, default=7, show_default=True, help="1 to 10; from 9 on each pixel is drawn as four.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--fps", type=float, default=25.0, show_default=True, help="Frames per second of the video.")
+@click.option("--from", "start", type=float, help="Simulated time of the first frame, s (default: the start of the result).")
+@click.option("--to", "stop", type=float, help="Simulated time of the last frame, s (default: the end of the result).")
+@click.option("--every", type=int, default=1, show_default=True, help="Take every N-th frame.")
+@click.option("--turn", type=float, default=0.0, show_default=True, help="Angle in degrees by which the camera moves around the scene.")
+@click.option("--quality", type=int, default=7, show_default=True, help="1 to 10; 9 and 10 use 4x supersampling.")
+@click.option("--quiet", is_flag=True, help="Hide the progress bar.")
 @look_options
 def video(result, output, fps, start, stop, every, turn, quality, quiet, **look):
-    """Draw all frames of a RESULT file as a video; camera, colours and walls stay as they are."""
+    """Draw all frames of a RESULT file as a video, with constant camera, colour scale and walls."""
     from gravel.view import video as view
 
     output = output or pathlib.Path(result).with_suffix(".mp4")

@@ -1,4 +1,4 @@
-"""gravel bench, info: what this machine has and how fast it is."""
+"""``gravel bench``, ``info``: benchmarks, and the versions and devices of this machine."""
 
 import platform
 
@@ -12,19 +12,19 @@ from gravel.io.about import processor
 @main.command()
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--quick", is_flag=True, help="Small sizes, to see that it works.")
+@click.option("--quick", is_flag=True, help="Use small sizes, to check that the benchmark works.")
 @click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu).")
-@click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores; scaling: 1 a process).")
-@click.option("--steps", type=int, help="Steps that scaling measures (default: 50; of piles a fifth).")
-@click.option("--latency", type=float, help="Of the network that scaling predicts for, us (default: 1.5, InfiniBand HDR100).")
-@click.option("--bandwidth", type=float, help="Of that network for each process, GB/s (default: 0.4, HDR100 shared by 32).")
+@click.option("--threads", type=int, help="Number of threads (default: OMP_NUM_THREADS, or all cores; scaling: 1 per process).")
+@click.option("--steps", type=int, help="[scaling] Number of measured steps (default: 50; for piles a fifth).")
+@click.option("--latency", type=float, help="[scaling] Network latency for the predictions, us (default: 1.5, InfiniBand HDR100).")
+@click.option("--bandwidth", type=float, help="[scaling] Network bandwidth per process, GB/s (default: 0.4, HDR100 shared by 32).")
 def bench(names, as_json, quick, device, threads, steps, latency, bandwidth):
     """Run benchmarks next to the papers' figures.
 
     NAMES: collide, contacts, ellipsoids, pairs, box-collider, solver, step, state, convergence, start, crowd, joints, packing, ffd,
-    files (5 GB on the disk), scaling (needs the extra mpi), kernels and device (need the extra gpu), viewer (needs a browser), video (needs
-    the extra view); default: all but the last six, on another device than the CPU collide, ellipsoids, pairs, step, state, convergence
-    and device."""
+    files (needs 5 GB of disk), scaling (needs the extra mpi), kernels and device (need the extra gpu), viewer (needs a browser), video
+    (needs the extra view). The default is all but the last six; on a device other than the CPU it is collide, ellipsoids, pairs, step,
+    state, convergence and device."""
     from gravel import bench as benchmarks
 
     benchmarks.run(names, quick, threads, as_json, device, steps=steps, latency=latency, bandwidth=bandwidth)
@@ -54,7 +54,7 @@ def info():
 
 
 def gpu_devices():
-    """Devices through Warp, in words."""
+    """The devices that Warp offers, one line each."""
     from gravel.engine import warp_devices
 
     try:

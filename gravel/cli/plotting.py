@@ -1,4 +1,4 @@
-"""gravel plot, report: curves and distributions of results, and a page that tells all of one."""
+"""``gravel plot``, ``report``: curves and distributions of results, and an HTML page of one result."""
 
 import pathlib
 
@@ -12,43 +12,43 @@ from gravel.view.plots.kinds import KINDS
 
 ENDINGS = {"overview": "plot", "log": "plot"}  # of the default name, where it is not the kind
 
-HELP = """Plot a RESULT file: its KIND is overview unless given.
+HELP = """Plot a RESULT file. The default KIND is overview.
 
-RESULT may also be a log of measures in CSV, or for the kind solvers a checkpoint or the name of a built-in scene, which runs first. The
-ending of --output says how it is written: .png, .svg or .pdf. Options in brackets name the kinds they go with.
+RESULT may also be a log of measures in CSV or, for the kind solvers, a checkpoint or the name of a built-in scene, which is run first.
+The ending of --output selects the format: .png, .svg or .pdf. Names in brackets are the kinds to which an option applies.
 
 \b
 """
 
 
 def table_of_kinds():
-    """The kinds in rows for the help."""
+    """The kinds, one row each, for the help."""
     return "\n".join(f"  {name:17}{kind.words}" for name, kind in KINDS.items())
 
 
 @main.command(help=HELP + table_of_kinds())
 @click.argument("result")
 @click.argument("kind", required=False)
-@click.option("--output", "-o", help="PNG, SVG or PDF file (default: RESULT with -KIND.png; of the overview -plot.png).")
-@click.option("--frame", type=int, help="[forces, profile, velocity, sizes] Which; negative ones count from the end (default: -1).")
-@click.option("--bins", type=int, help="[forces, profile, velocity, sizes] How many (default: 20, of distributions 30).")
+@click.option("--output", "-o", help="PNG, SVG or PDF file (default: RESULT with -KIND.png; for the overview -plot.png).")
+@click.option("--frame", type=int, help="[forces, profile, velocity, sizes] Frame; negative numbers count from the end (default: -1).")
+@click.option("--bins", type=int, help="[forces, profile, velocity, sizes] Number of bins (default: 20, for distributions 30).")
 @click.option("--region", help="[forces, profile, velocity] A box x0,y0,z0,x1,y1,z1 in m (default: around the bodies).")
-@click.option("--axis", help="[profile, velocity] x, y or z (default: z, the height).")
-@click.option("--component", help="[velocity] x, y, z or speed (default: x, y and z).")
-@click.option("--outlet", type=float, help="[flow] Height in m that grains fall through.")
-@click.option("--width", type=float, help="[flow] Of the opening in m, for Beverloo's law C rho sqrt(g) (D - k d)^(5/2).")
-@click.option("--opening", help="[flow] circle or square (default: circle).")
-@click.option("--density", type=float, help="[flow] rho of the bed in kg/m3 (default: 0.58 of the grains').")
-@click.option("--diameter", type=float, help="[flow] d of the grains in m (default: their mean).")
-@click.option("--coefficient", type=float, help="[flow] C (default: 0.58).")
-@click.option("--empty", type=float, help="[flow] k (default: 1.5).")
-@click.option("--solver", "solvers", multiple=True, help="[solvers] One of them; may be given more than once (default: all that iterate).")
-@click.option("--iterations", type=int, help="[solvers] How many (default: 300).")
+@click.option("--axis", help="[profile, velocity] Axis: x, y or z (default: z, the height).")
+@click.option("--component", help="[velocity] Component: x, y, z or speed (default: x, y and z).")
+@click.option("--outlet", type=float, help="[flow] Height in m at which the falling mass is counted.")
+@click.option("--width", type=float, help="[flow] Width of the opening in m, for Beverloo's law C rho sqrt(g) (D - k d)^(5/2).")
+@click.option("--opening", help="[flow] Shape of the opening: circle or square (default: circle).")
+@click.option("--density", type=float, help="[flow] Density rho of the bed in kg/m3 (default: 0.58 of the grains').")
+@click.option("--diameter", type=float, help="[flow] Diameter d of the grains in m (default: their mean).")
+@click.option("--coefficient", type=float, help="[flow] Coefficient C (default: 0.58).")
+@click.option("--empty", type=float, help="[flow] Coefficient k of the empty annulus (default: 1.5).")
+@click.option("--solver", "solvers", multiple=True, help="[solvers] A solver; may be given more than once (default: all that iterate).")
+@click.option("--iterations", type=int, help="[solvers] Number of iterations (default: 300).")
 @click.option("--warm-start", is_flag=True, default=None, help="[solvers] Start from the last step's impulses.")
-@click.option("--bodies", type=int, help="[solvers, of a scene] How many (default: the scene's own).")
-@click.option("--time", "duration", type=float, help="[solvers, of a scene] Simulated s that it runs first (default: the scene's own).")
-@click.option("--joints", is_flag=True, help="The same as the kind joints.")
-@click.option("--measure", help="The same as the kinds stress, coordination, fabric, fraction, kinetic-energy, potential-energy.")
+@click.option("--bodies", type=int, help="[solvers, of a scene] Number of bodies (default: the scene's own).")
+@click.option("--time", "duration", type=float, help="[solvers, of a scene] Simulated time in s to run first (default: the scene's own).")
+@click.option("--joints", is_flag=True, help="Same as the kind joints.")
+@click.option("--measure", help="Same as the kinds stress, coordination, fabric, fraction, kinetic-energy, potential-energy.")
 def plot(result, kind, output, joints, measure, bodies, duration, region, solvers, **options):
     from gravel.view.plots import plot as draw
 
@@ -71,29 +71,29 @@ def plot(result, kind, output, joints, measure, bodies, duration, region, solver
 @click.argument("result")
 @click.option("--output", "-o", help="HTML file (default: RESULT with .html).")
 def report(result, output):
-    """Write one HTML page of a RESULT file: what was run, warnings, pictures, convergence, timings, plots.
+    """Write one HTML page for a RESULT file: what was run, warnings, pictures, convergence, timings, plots.
 
-    The page needs nothing beside itself."""
+    The page is self-contained."""
     from gravel.view.report import report as write
 
     click.echo(f"wrote {write(result, output)}")
 
 
 def kind_of(result, kind, joints, measure):
-    """The kind that was asked for in one of three ways."""
+    """The requested kind, which can be given in three ways."""
     from gravel import checks
     from gravel.view.plots.frames import MEASURES
 
     asked = [name for name in (kind, "joints" if joints else None, measure) if name is not None]
     if len(asked) > 1:
-        raise ValueError(f"{', '.join(asked)} are two plots: give one of them")
+        raise ValueError(f"{', '.join(asked)} are different plots: give one of them")
     if measure is not None:
         checks.choice("measure", measure, tuple(MEASURES))
     return asked[0] if asked else "log" if result.lower().endswith(".csv") else "overview"
 
 
 def box_of(words):
-    """(low, high) of six numbers with commas between them."""
+    """(low, high) from six numbers separated by commas."""
     try:
         low, high = np.array(words.split(","), float).reshape(2, 3).tolist()
     except ValueError:
@@ -102,7 +102,7 @@ def box_of(words):
 
 
 def settled(scene, bodies, duration):
-    """A built-in scene after it has run for a while."""
+    """A built-in scene that has run for a while."""
     setup = scenes.build(scene, bodies)
     simulation = Simulation(setup.scene, setup.dt, **setup.options)
     simulation.run(setup.time if duration is None else duration, progress=True, observers=setup.watchers())

@@ -1,4 +1,7 @@
-"""A robot on a floor, to see what an importer made of its file: what ``gravel robot`` does."""
+"""``gravel robot``: puts an imported robot on a floor, to inspect the result of the import.
+
+In: a URDF or MJCF file. Out: a scene with the robot and a floor, and a description of the robot in lines of text.
+"""
 
 import pathlib
 
@@ -15,8 +18,8 @@ CLEARANCE = 1e-3  # m between the lowest point and the floor, at the start
 
 
 def on_a_floor(path, base="floating", stiffness=None, damping=0.0, outside_files=False):
-    """(scene, robot): the robot of a URDF file, or of an MJCF file (.xml), just above a floor, unless the file has one of its own or its
-    base is fixed. ``stiffness``: servos on all hinges and slides that keep them where they start. ``outside_files``: see ``load_urdf``."""
+    """(scene, robot): the robot of a URDF file, or of an MJCF file (.xml), just above a floor, unless the file has a floor of its own
+    or the base is fixed. ``stiffness``: servos on all hinges and slides that hold their start. ``outside_files``: see ``load_urdf``."""
 
     def load(scene, **options):
         if pathlib.Path(path).suffix == ".xml":
@@ -34,7 +37,7 @@ def on_a_floor(path, base="floating", stiffness=None, damping=0.0, outside_files
 
 
 def _servos(scene, robot, stiffness, damping):
-    """name -> a servo that keeps the joint's start, for joints that have one coordinate."""
+    """name -> a servo that holds the joint's start, for joints with one coordinate."""
     starts = {joint: start for joint, _, start, _ in scene.mechanism.coordinates}
     return {
         name: PositionMotor(starts[joint], stiffness=stiffness, damping=damping) for name, joint in robot.joints.items() if joint in starts
@@ -42,7 +45,7 @@ def _servos(scene, robot, stiffness, damping):
 
 
 def describe(scene, robot):
-    """What there is of the robot, line by line."""
+    """A description of the robot, line by line."""
     mass = np.sum(1 / scene.bodies.inverse_mass[sorted({b for b in robot.links.values() if scene.bodies.inverse_mass[b, 0] > 0}), 0])
     yield f"{robot.name}: {len(robot.links)} links in {len(set(robot.links.values()))} bodies, {mass:.3f} kg, {len(robot.joints)} joints"
     for name, joint in robot.joints.items():

@@ -1,4 +1,4 @@
-"""gravel scenes, run, robot: what computes."""
+"""``gravel scenes``, ``run``, ``robot``: list and run simulations."""
 
 import dataclasses
 import pathlib
@@ -28,41 +28,41 @@ def list_scenes():
 
 @main.command()
 @click.argument("scene")
-@click.option("--bodies", type=int, help="How many bodies that can move (default: the scene's own).")
+@click.option("--bodies", type=int, help="Number of movable bodies (default: the scene's own).")
 @click.option("--time", "duration", type=float, help="Simulated time in s (default: the scene's own).")
-@click.option("--dt", type=float, help="Step in s (default: the scene's own).")
-@click.option("--solver", help=f"One of {', '.join(SOLVERS)} (default: gauss-seidel).")
+@click.option("--dt", type=float, help="Time step in s (default: the scene's own).")
+@click.option("--solver", help=f"Solver: one of {', '.join(SOLVERS)} (default: gauss-seidel).")
 @click.option(
     "--iterations",
     type=int,
-    help="Most iterations of the solver in a step, 1.5 times as many in small scenes (default: 600; others 300, ffd 1).",
+    help="Maximum number of solver iterations per step, 1.5 times as many in small scenes (default: 600; others 300, ffd 1).",
 )
-@click.option("--tolerance", type=float, help="Largest residual that ends a step, m/s (default: 20 % of gravity times dt, rms 1 %).")
-@click.option("--friction", help="coulomb, or cone, the papers' model, which lifts what slides (default: the scene's own, or coulomb).")
+@click.option("--tolerance", type=float, help="Residual at which the solver stops, m/s (default: 20 % of gravity times dt, rms 1 %).")
+@click.option("--friction", help="coulomb, or cone, the papers' model, which lifts sliding bodies (default: the scene's own, or coulomb).")
 @click.option("--precision", help="single or double (default: the scene's own, or single).")
-@click.option("--joints", help="direct (all joints at once) or iterative, as the papers (default: direct).")
-@click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu; on --resume the run's own).")
-@click.option("--threads", type=int, help="Threads (default: OMP_NUM_THREADS, or all cores).")
-@click.option("--ranks", type=int, help="Run as so many processes that share the scene (needs the extra mpi; default: one).")
-@click.option("--domain", help="How processes share space: bisection, hexagons, or a grid such as 4x2x1 (default: bisection).")
-@click.option("--seed", type=int, help="Of the random places and sizes (default: 0, or the file's own).")
-@click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf, or the file's own); a resumed run goes on with its own.")
-@click.option("--every", type=float, help="Simulated seconds between two frames (default: 50 frames).")
-@click.option("--contacts", is_flag=True, help="Write the contacts and their forces to the result file, with every frame.")
-@click.option("--surfaces/--no-surfaces", default=None, help="Surfaces of shapes in the result, for ParaView (default: if not too many).")
+@click.option("--joints", help="direct (all joints at once) or iterative, as in the papers (default: direct).")
+@click.option("--device", help="cpu, cuda (the first GPU), cuda:1 and so on, or warp:cpu (default: cpu, or that of the resumed run).")
+@click.option("--threads", type=int, help="Number of threads (default: OMP_NUM_THREADS, or all cores).")
+@click.option("--ranks", type=int, help="Number of MPI processes that share the scene (needs the extra mpi; default: one).")
+@click.option("--domain", help="Domain decomposition: bisection, hexagons, or a grid such as 4x2x1 (default: bisection).")
+@click.option("--seed", type=int, help="Seed of random positions and sizes (default: 0, or from the file).")
+@click.option("--output", "-o", help="Result file (default: SCENE.vtkhdf, or from the scene file); a resumed run continues its file.")
+@click.option("--every", type=float, help="Simulated seconds between frames (default: 50 frames).")
+@click.option("--contacts", is_flag=True, help="Save contacts and their forces with every frame.")
+@click.option("--surfaces/--no-surfaces", default=None, help="Save surfaces of shapes for ParaView (default: if they are not too large).")
 @click.option("--checkpoint", help="Checkpoint file, written at the end and every --checkpoint-every seconds.")
-@click.option("--checkpoint-every", type=float, help="Simulated seconds between two checkpoints.")
+@click.option("--checkpoint-every", type=float, help="Simulated seconds between checkpoints.")
 @click.option(
-    "--resume", help="Go on from a checkpoint of this scene, to the time given; --dt, --solver, --friction and the like change it."
+    "--resume", help="Continue from a checkpoint of this scene to the given time; --dt, --solver, --friction and the like change the run."
 )
-@click.option("--picture/--no-picture", default=None, help="Whether to leave a PNG of the last frame beside the result (default: yes).")
-@click.option("--view", "viewed", is_flag=True, help="Open a page in the browser that follows the run, and pauses and steps it.")
-@click.option("--report", "with_report", is_flag=True, help="Leave a page of the run beside the result, as gravel report does.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--picture/--no-picture", default=None, help="Write a PNG of the last frame beside the result (default: yes).")
+@click.option("--view", "viewed", is_flag=True, help="Open a browser page that follows the run and can pause and step it.")
+@click.option("--report", "with_report", is_flag=True, help="Write an HTML report beside the result, as gravel report does.")
+@click.option("--quiet", is_flag=True, help="Hide the progress bar.")
 def run(scene, **options):
-    """Run a built-in SCENE, or a scene file (.yaml), check its physics, and leave a result file and a picture.
+    """Run a built-in SCENE or a scene file (.yaml), check its physics, and write a result file and a picture.
 
-    Exit code 0: all checks of the scene's physics passed; 3: one failed. See `gravel scenes` for what there is, `gravel init` for a file.
+    Exit code 0: all checks of the scene's physics passed; 3: one failed. `gravel scenes` lists the scenes; `gravel init` writes a file.
     """
     asked = SimpleNamespace(scene=scene, **options)
     check_names(asked)
@@ -85,17 +85,17 @@ def run(scene, **options):
 
 
 def check_names(asked):
-    """Refuse what there is not before anything is built."""
+    """Refuse unknown names before anything is built."""
     if asked.solver is not None:
         checks.choice("solver", asked.solver, tuple(SOLVERS))
     if not is_scene_file(asked.scene):
         scenes.module_of(asked.scene)
     elif asked.bodies is not None:
-        raise ValueError(f"--bodies goes with a built-in scene; how many there are is said in {asked.scene}")
+        raise ValueError(f"--bodies goes with a built-in scene; {asked.scene} itself defines the number of bodies")
 
 
 def said(asked, *names):
-    """Those of some options that were given, by name."""
+    """Those of the named options that were given, by name."""
     return {name: value for name in names if (value := getattr(asked, name)) is not None}
 
 
@@ -116,7 +116,7 @@ def begun(asked):
 
 
 def other_solver(was, kind, limits):
-    """A solver of another kind: what was said of tolerance and iterations holds for it as well."""
+    """A solver of another kind, with the given tolerance and iterations."""
     if was is None:
         return kind(**limits)
     kept = {} if was.local or kind.local else {"iterations": was.iterations}  # FFD takes one, which is no limit for others
@@ -124,15 +124,15 @@ def other_solver(was, kind, limits):
 
 
 class Outputs(NamedTuple):
-    """What a run leaves behind."""
+    """The files that a run writes."""
 
     result: pathlib.Path
     picture: bool
-    of_run: dict  # the arguments of ``Simulation.run`` that say so
+    of_run: dict  # the arguments of ``Simulation.run``
 
 
 def outputs_of(asked, setup):
-    """What the command line says, or else the scene file, or else what is usual."""
+    """Outputs from the command line, else from the scene file, else the defaults."""
     written = getattr(setup, "output", {})
     result = pathlib.Path(asked.output or written.get("file") or f"{pathlib.Path(asked.scene).stem}.vtkhdf")
     of_run = {name: written.get(name) if getattr(asked, name) is None else getattr(asked, name) for name in ("every", "checkpoint_every")}
@@ -143,7 +143,7 @@ def outputs_of(asked, setup):
 
 
 def introduce(simulation, scene, changes):
-    """What is run, where, and how."""
+    """Print what is run, on which device and with which settings."""
     say, several = speaker(simulation), f"{simulation.processes.size} processes x " if simulation.processes.size > 1 else ""
     say(f"device {simulation.device} ({processor()}), {several}threads {simulation.threads}, precision {simulation.precision}")
     joints = f"{len(simulation.mechanism)} joints, " if len(simulation.mechanism) else ""
@@ -159,7 +159,7 @@ def watch(simulation, scene, output):
     page = simulation.view(browser=False, title=scene, result=str(output))
     click.echo(f"viewer at {page.url}")
     if not page.open():
-        click.echo("no browser was found: open this address in one")
+        click.echo("no browser was found: open this address in a browser")
     return page
 
 
@@ -184,21 +184,21 @@ def setup_of(scene, bodies, seed):
 
 
 def origin_of_setup(setup, scene, bodies, seed):
-    """What a checkpoint keeps of where its scene comes from."""
+    """The origin of a scene, as a checkpoint stores it."""
     if is_scene_file(scene):
         return setup.origin()
     return {"scene": scene, "bodies": scenes.module_of(scene).BODIES if bodies is None else bodies, "seed": 0 if seed is None else seed}
 
 
 def resumed(asked):
-    """(the simulation of a checkpoint, the setup of its scene, what was changed); refuses another scene than it was."""
+    """(the simulation of a checkpoint, the setup of its scene, the changes); refuses any other scene."""
     from gravel.io.checkpoint import origin_of
 
     path, scene = asked.resume, asked.scene
     own, origin = {"scene": pathlib.Path(scene).name if is_scene_file(scene) else scene, **said(asked, "bodies", "seed")}, origin_of(path)
     for name, was in origin.items():
         if own.get(name) not in (None, was):
-            raise ValueError(f"{name} must be {was} to go on from {path}, not {own[name]}")
+            raise ValueError(f"{name} must be {was} to continue from {path}, not {own[name]}")
     own = {"seed": 0, **own, **origin}
     setup = setup_of(scene, own.get("bodies"), own["seed"])
     if is_scene_file(scene):
@@ -206,15 +206,15 @@ def resumed(asked):
     given = {"laws": setup.scene.mechanism.function_laws(), "motions": setup.scene.motions}
     simulation = Simulation.load(path, asked.threads, **given, domain=asked.domain, device=asked.device)
     if simulation.count < len(setup.scene):
-        raise ValueError(f"{path} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed")
+        raise ValueError(f"{path} holds {simulation.count} bodies, too few for this scene; give the same --bodies and --seed as before")
     return simulation, setup, change(simulation, asked)
 
 
 def change(simulation, asked):
-    """What was asked for is applied to a simulation that goes on; returns it in words. What a run keeps is refused where it is another."""
+    """Apply the requested changes to a resumed simulation; return them in words. Refuse changes of settings that a run keeps."""
     for name, value in (("precision", simulation.precision), ("joints", simulation.joint_mode)):
         if getattr(asked, name) not in (None, value):
-            raise ValueError(f"{name} must be {value} to go on from {asked.resume}, not {getattr(asked, name)}: a run keeps it")
+            raise ValueError(f"{name} must be {value} to continue from {asked.resume}, not {getattr(asked, name)}: it is fixed in a run")
     applied = []
     if asked.dt is not None:
         applied.append(f"dt {asked.dt:g} s (was {simulation.dt:g})")
@@ -232,16 +232,16 @@ def change(simulation, asked):
 
 
 def finish(scene, simulation, setup, report, output, with_picture, until, with_report=False):
-    """Checks, picture, page and the last lines of a run; returns whether a check failed."""
+    """Checks, picture, report and the last lines of a run; returns whether a check failed."""
     say, first_process = speaker(simulation), simulation.processes.rank == 0
     rate, joints = (report.seconds - report.first_seconds) / max(report.steps - 1, 1), len(simulation.mechanism)
     first = f", the first of them {report.first_seconds:.1f} s"
     ending = ", stopped by Ctrl-C" if report.interrupted else ""
-    say(f"{report.steps} steps in {report.seconds:.1f} s{first} ({1e3 * rate:.2f} ms a step after it){ending}")
+    say(f"{report.steps} steps in {report.seconds:.1f} s{first} ({1e3 * rate:.2f} ms a step after that){ending}")
     say(report.convergence())
     failed, found = False, []
     if report.interrupted or until < setup.time:
-        say("checks of the physics: left out, the run is shorter than the scene's own")
+        say("checks of the physics: skipped, because the run is shorter than the scene's own")
     else:
         found = setup.checks(simulation, report)
         for check in found:
@@ -256,23 +256,23 @@ def finish(scene, simulation, setup, report, output, with_picture, until, with_r
         tell(output, found)
     say(
         f"wrote {output}: {report.contacts} contacts, worst residual {report.residual:.3g} m/s, "
-        f"worst penetration {report.max_penetration:.3g} m" + (f", joints open by {report.joint_violation:.2g} m at most" if joints else "")
+        f"worst penetration {report.max_penetration:.3g} m" + (f", worst joint violation {report.joint_violation:.2g} m" if joints else "")
     )
     return failed
 
 
 @main.command()
 @click.argument("file")
-@click.option("--base", default="floating", show_default=True, help="floating or fixed: the root link of a URDF file.")
-@click.option("--hold", type=float, help="Stiffness of a servo on every joint that keeps its start, N m/rad or N/m (default: none).")
+@click.option("--base", default="floating", show_default=True, help="Root link of a URDF file: floating or fixed.")
+@click.option("--hold", type=float, help="Stiffness of servos that hold every joint at its start, N m/rad or N/m (default: no servos).")
 @click.option("--damping", type=float, help="Damping of these servos, N m s/rad or N s/m (default: 0.05 s times the stiffness).")
-@click.option("--time", "duration", type=float, default=1.0, show_default=True, help="Simulated time in s; 0: only tell what was read.")
-@click.option("--dt", type=float, default=1e-3, show_default=True, help="Step in s.")
-@click.option("--output", "-o", help="Result file (default: FILE's name with .vtkhdf, in this folder).")
-@click.option("--picture/--no-picture", default=True, help="Whether to leave a PNG of the last frame beside the result.")
-@click.option("--outside-files", is_flag=True, help="Take meshes and includes from anywhere, not only from the robot's folder and package.")
+@click.option("--time", "duration", type=float, default=1.0, show_default=True, help="Simulated time in s; 0: only print what was read.")
+@click.option("--dt", type=float, default=1e-3, show_default=True, help="Time step in s.")
+@click.option("--output", "-o", help="Result file (default: FILE's name with .vtkhdf, in the current folder).")
+@click.option("--picture/--no-picture", default=True, help="Write a PNG of the last frame beside the result.")
+@click.option("--outside-files", is_flag=True, help="Allow meshes and includes from outside the robot's folder and package.")
 def robot(file, base, hold, damping, duration, dt, output, picture, outside_files):
-    """Read a robot from a URDF FILE, or from MJCF (.xml), put it on a floor and let it go.
+    """Read a robot from a URDF FILE, or from MJCF (.xml), put it on a floor and simulate it.
 
     Prints its links and joints, and what was simplified or left out."""
     from gravel.cli.robot_trial import describe, on_a_floor
@@ -288,14 +288,14 @@ def robot(file, base, hold, damping, duration, dt, output, picture, outside_file
     start = simulation.positions[simulation.movable].mean(axis=0)
     report = simulation.run(duration, result)
     moved = simulation.positions[simulation.movable].mean(axis=0) - start
-    click.echo(f"{report.steps} steps in {report.seconds:.1f} s; its bodies moved by ({', '.join(f'{x:.3f}' for x in moved)}) m on average")
+    click.echo(f"{report.steps} steps in {report.seconds:.1f} s; mean displacement ({', '.join(f'{x:.3f}' for x in moved)}) m")
     if picture:
         draw(result)
-    click.echo(f"wrote {result}: {report.contacts} contacts, joints open by {report.joint_violation:.2g} m at most")
+    click.echo(f"wrote {result}: {report.contacts} contacts, worst joint violation {report.joint_violation:.2g} m")
 
 
 def tell(result, checks):
-    """A page of the run, where the extra for it is installed."""
+    """Write the HTML report, if its extra is installed."""
     try:
         from gravel.view.report import report
 
@@ -305,7 +305,7 @@ def tell(result, checks):
 
 
 def draw(result):
-    """A picture of the last frame, where the extra for it is installed."""
+    """Write a picture of the last frame, if its extra is installed."""
     try:
         from gravel.view.picture import picture
 

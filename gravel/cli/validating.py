@@ -1,4 +1,4 @@
-"""gravel validate: formulas beside simulations."""
+"""``gravel validate``: compares simulations with formulas."""
 
 import sys
 
@@ -9,14 +9,14 @@ from gravel.cli.group import main
 
 @main.command()
 @click.argument("names", nargs=-1)
-@click.option("--output", "-o", help="Folder for figures and their page FIGURES.md, which keeps the rows of other cases (default: none).")
-@click.option("--workers", default=1, show_default=True, help="Processes that run cases side by side; the table comes when all are done.")
-@click.option("--list", "only_list", is_flag=True, help="Only list the cases.")
+@click.option("--output", "-o", help="Folder for the figures and FIGURES.md, which keeps the rows of other cases (default: none).")
+@click.option("--workers", default=1, show_default=True, help="Processes that run cases in parallel; the table is printed at the end.")
+@click.option("--list", "only_list", is_flag=True, help="List the cases and exit.")
 def validate(names, output, workers, only_list):
-    """Run simulations beside the formulas that they must follow, at default settings and at tight ones (double precision, solved to
-    1e-10 m/s); print each error with its bound.
+    """Compare simulations with formulas, at default settings and at tight ones (double precision, solved to 1e-10 m/s); print each
+    error with its bound.
 
-    NAMES of cases, see --list; default: all. Exit code 0: all errors are within their bounds; 3: one is not."""
+    NAMES are cases (see --list); default: all. Exit code 0: all errors are within their bounds; 3: one is not."""
     from gravel.validation import CASES
     from gravel.validation import validate as run
 
@@ -24,7 +24,7 @@ def validate(names, output, workers, only_list):
         for case in CASES.values():
             click.echo(f"{case.name:26} {case.title}{' (slow)' if case.slow else ''}")
         return
-    click.echo(f"         {'case':26} {'at defaults':>11} {'allowed':>8}   {'tight':>11} {'allowed':>8}")
+    click.echo(f"         {'case':26} {'at defaults':>11} {'bound':>8}   {'tight':>11} {'bound':>8}")
     found = run(names, output, tell, workers)
     if output is not None:
         click.echo(f"wrote {len(found)} figures to {output}")
@@ -33,7 +33,7 @@ def validate(names, output, workers, only_list):
 
 
 def tell(case, outcomes):
-    """A line for each case; an error that is not within its bound has a mark, and its reason below where that is known."""
+    """One line per case. An error that exceeds its bound is marked, with the reason below if it is known."""
     from gravel.validation import KNOWN_MISSES
 
     cells, measure = [], next(iter(outcomes.values())).measure

@@ -1,4 +1,4 @@
-"""The part of the table of scene files that is about materials, motions and bodies: one by one, and in bulk as grains."""
+"""The part of the table of scene files for materials, motions and bodies: single bodies, and grains in bulk."""
 
 from gravel.engine import GROUPS
 from gravel.model.materials import PAIR_FIELDS
@@ -11,23 +11,23 @@ GROUP = Whole(0, GROUPS - 1)
 
 # --- materials
 _CONTACT = {
-    "friction": Key(Number(minimum=0.0), "tangential over normal force, at most", default=0.5),
-    "restitution": Key(Number(minimum=0.0, maximum=1.0), "speed after an impact over speed before", default=0),
-    "rolling_friction": Key(Number("m", minimum=0.0), "torque against rolling over normal force, at most", default=0),
-    "spinning_friction": Key(Number("m", minimum=0.0), "torque about the normal over normal force, at most", default=0),
-    "cohesion": Key(Number("N", minimum=0.0), "pull that a contact can bear", default=0),
+    "friction": Key(Number(minimum=0.0), "largest ratio of tangential to normal force", default=0.5),
+    "restitution": Key(Number(minimum=0.0, maximum=1.0), "ratio of normal speeds after and before an impact", default=0),
+    "rolling_friction": Key(Number("m", minimum=0.0), "largest ratio of rolling torque to normal force", default=0),
+    "spinning_friction": Key(Number("m", minimum=0.0), "largest ratio of torque about the normal to normal force", default=0),
+    "cohesion": Key(Number("N", minimum=0.0), "largest tensile force of a contact", default=0),
 }
 assert tuple(_CONTACT) == PAIR_FIELDS
 MATERIAL = Record(
     "material",
-    "What bodies are made of.",
-    {"density": Key(Number("kg/m3", above=0.0), "gives bodies their mass", default=1000), **_CONTACT},
+    "A material of bodies.",
+    {"density": Key(Number("kg/m3", above=0.0), "density, which gives bodies their mass", default=1000), **_CONTACT},
 )
 PAIR = Record(
     "pair",
-    "Contact values of two materials, instead of the mixing rule's.",
+    "Contact values of two materials, which override the mixing rule.",
     {
-        "materials": Key(Many(MATERIAL_NAME, 2, 2), "the two", required=True),
+        "materials": Key(Many(MATERIAL_NAME, 2, 2), "the two materials", required=True),
         **{name: Key(key.value, key.doc) for name, key in _CONTACT.items()},
     },
 )
@@ -35,32 +35,32 @@ PAIR = Record(
 # --- motions
 MOTION = Kinds(
     "motion",
-    "Where a body goes, whatever touches it, from the pose that it is given.",
+    "A prescribed motion, relative to the initial pose; contacts do not affect it.",
     {
         "constant": Record(
             "motion constant",
-            "Straight and turning at constant velocity.",
+            "Constant velocity and angular velocity.",
             {
-                "velocity": Key(Vector(3, "m/s"), "of the body", default=[0, 0, 0]),
-                "angular_velocity": Key(Vector(3, "rad/s"), "about the world's axes", default=[0, 0, 0]),
+                "velocity": Key(Vector(3, "m/s"), "velocity of the body", default=[0, 0, 0]),
+                "angular_velocity": Key(Vector(3, "rad/s"), "angular velocity in the world frame", default=[0, 0, 0]),
             },
         ),
         "oscillation": Record(
             "motion oscillation",
-            "To and fro: amplitude (sin(2 pi f t + phase) - sin(phase)).",
+            "Oscillation: amplitude (sin(2 pi f t + phase) - sin(phase)).",
             {
-                "amplitude": Key(Vector(3, "m"), "of the way", required=True),
-                "frequency": Key(Number("Hz", above=0.0), "f", required=True),
-                "phase": Key(Number("rad"), "at the start", default=0),
+                "amplitude": Key(Vector(3, "m"), "amplitude of the displacement", required=True),
+                "frequency": Key(Number("Hz", above=0.0), "frequency f", required=True),
+                "phase": Key(Number("rad"), "phase at the start", default=0),
             },
         ),
         "table": Record(
             "motion table",
-            "A way from time to time, straight in between; before the first and after the last row it stands still.",
+            "Poses at given times, linear in between; the body rests before the first and after the last row.",
             {
-                "times": Key(Many(Number("s"), 2), "rising", required=True),
-                "displacements": Key(Many(Vector(3, "m"), 2), "from where the body is at the start", default="none"),
-                "turns": Key(Many(Vector(3, "degrees"), 2), "rotation vectors from the pose at the start", default="none"),
+                "times": Key(Many(Number("s"), 2), "increasing times", required=True),
+                "displacements": Key(Many(Vector(3, "m"), 2), "displacements from the initial position", default="none"),
+                "turns": Key(Many(Vector(3, "degrees"), 2), "rotation vectors from the initial orientation", default="none"),
             },
         ),
     },
@@ -71,10 +71,10 @@ SURFACE = Either(
         Vector(3, "m/s"),
         Record(
             "surface velocity",
-            "How a surface moves along itself, in the body's frame.",
+            "Tangential velocity of a surface, in the body's frame.",
             {
-                "velocity": Key(Vector(3, "m/s"), "straight", default=[0, 0, 0]),
-                "angular_velocity": Key(Vector(3, "rad/s"), "turning", default=[0, 0, 0]),
+                "velocity": Key(Vector(3, "m/s"), "translation of the surface", default=[0, 0, 0]),
+                "angular_velocity": Key(Vector(3, "rad/s"), "rotation of the surface", default=[0, 0, 0]),
             },
         ),
     )
@@ -82,27 +82,27 @@ SURFACE = Either(
 
 # --- bodies
 _COMMON = {
-    "name": Key(Text("a name"), "by which joints and others refer to it"),
-    "material": Key(MATERIAL_NAME, "what it is made of", default="density 1000, friction 0.5"),
-    "fixed": Key(YesNo(), "it never moves; not beside motion, mass or inertia", default=False),
-    "motion": Key(MOTION, "it follows this, whatever touches it"),
-    "surface_velocity": Key(SURFACE, "its surface moves while it stays: a belt, a roll"),
+    "name": Key(Text("a name"), "name for joints and other references"),
+    "material": Key(MATERIAL_NAME, "material", default="density 1000, friction 0.5"),
+    "fixed": Key(YesNo(), "the body never moves; not allowed with motion, mass or inertia", default=False),
+    "motion": Key(MOTION, "prescribed motion"),
+    "surface_velocity": Key(SURFACE, "the surface moves while the body stays: a belt, a roll"),
     "group": Key(GROUP, "collision group, for ignore", default=0),
-    "velocity": Key(Vector(3, "m/s"), "of the centre of mass, at the start", default=[0, 0, 0]),
-    "angular_velocity": Key(Vector(3, "rad/s"), "about the world's axes, at the start", default=[0, 0, 0]),
+    "velocity": Key(Vector(3, "m/s"), "initial velocity of the centre of mass", default=[0, 0, 0]),
+    "angular_velocity": Key(Vector(3, "rad/s"), "initial angular velocity in the world frame", default=[0, 0, 0]),
 }
 BODY = Record(
     "body",
     "One body.",
     {
-        "shape": Key(SHAPE, "what it looks like", required=True),
-        "position": Key(Vector(3, "m"), "of the coordinates in which the shape is given", default=[0, 0, 0]),
-        "rotation": Key(ROTATION, "of the same", default="none"),
+        "shape": Key(SHAPE, "shape", required=True),
+        "position": Key(Vector(3, "m"), "position of the origin of the shape", default=[0, 0, 0]),
+        "rotation": Key(ROTATION, "rotation of the shape", default="none"),
         **_COMMON,
-        "mass": Key(Number("kg", above=0.0), "instead of the density's"),
-        "inertia": Key(Vector(3, "kg m2", above=0.0), "principal moments, instead of the shape's"),
-        "force": Key(Vector(3, "N"), "constant, at the centre of mass", default=[0, 0, 0]),
-        "torque": Key(Vector(3, "N m"), "constant, about the world's axes", default=[0, 0, 0]),
+        "mass": Key(Number("kg", above=0.0), "mass, instead of that from the density"),
+        "inertia": Key(Vector(3, "kg m2", above=0.0), "principal moments, instead of those of the shape"),
+        "force": Key(Vector(3, "N"), "constant force at the centre of mass", default=[0, 0, 0]),
+        "torque": Key(Vector(3, "N m"), "constant torque in the world frame", default=[0, 0, 0]),
     },
 )
 
@@ -110,37 +110,37 @@ BODY = Record(
 LOW, HIGH = Key(Vector(3, "m"), "lowest corner", required=True), Key(Vector(3, "m"), "highest corner", required=True)
 REGION = Kinds(
     "region",
-    "A part of space.",
+    "A region of space.",
     {
-        "box": Record("region box", "A box along the axes.", {"low": LOW, "high": HIGH}),
+        "box": Record("region box", "A box aligned with the axes.", {"low": LOW, "high": HIGH}),
         "cylinder": Record(
             "region cylinder",
             "A cylinder between two points.",
             {
                 "start": Key(Vector(3, "m"), "centre of one face", required=True),
-                "end": Key(Vector(3, "m"), "centre of the other", required=True),
+                "end": Key(Vector(3, "m"), "centre of the other face", required=True),
                 "radius": Key(SIZE, "radius", required=True),
             },
         ),
         "ball": Record(
             "region ball",
             "A ball.",
-            {"centre": Key(Vector(3, "m"), "its middle", required=True), "radius": Key(SIZE, "radius", required=True)},
+            {"centre": Key(Vector(3, "m"), "centre", required=True), "radius": Key(SIZE, "radius", required=True)},
         ),
         "hopper": Record(
             "region hopper",
             "A cylinder above a cone that narrows downwards to its outlet.",
             {
-                "outlet_radius": Key(Number("m", minimum=0.0), "radius below", required=True),
-                "top_radius": Key(SIZE, "radius above", required=True),
-                "cone_height": Key(SIZE, "of the cone", required=True),
-                "cylinder_height": Key(Number("m", minimum=0.0), "of the cylinder", required=True),
+                "outlet_radius": Key(Number("m", minimum=0.0), "radius of the outlet", required=True),
+                "top_radius": Key(SIZE, "radius of the top", required=True),
+                "cone_height": Key(SIZE, "height of the cone", required=True),
+                "cylinder_height": Key(Number("m", minimum=0.0), "height of the cylinder", required=True),
                 "outlet": Key(Vector(3, "m"), "centre of the outlet", default=[0, 0, 0]),
             },
         ),
         "mesh": Record(
             "region mesh",
-            "What a closed mesh encloses.",
+            "The inside of a closed mesh.",
             {"file": Key(Text("a mesh file"), "beside the scene file", required=True), "scale": SCALE},
         ),
     },
@@ -151,71 +151,77 @@ _CUT = {
 }
 SIZES = Kinds(
     "distribution of sizes",
-    "Sizes by number: radii of balls (shape: sphere), else factors for the shape.",
+    "Distribution of sizes by number: radii of balls (shape: sphere), otherwise scale factors of the shape.",
     {
         "uniform": Record(
-            "uniform sizes", "Evenly spread.", {"low": Key(SIZE, "smallest", required=True), "high": Key(SIZE, "largest", required=True)}
+            "uniform sizes",
+            "Uniform distribution.",
+            {"low": Key(SIZE, "smallest", required=True), "high": Key(SIZE, "largest", required=True)},
         ),
         "normal": Record(
             "normal sizes",
-            "Normal, cut off.",
+            "Normal distribution, truncated.",
             {"mean": Key(SIZE, "mean", required=True), "deviation": Key(SIZE, "standard deviation", required=True), **_CUT},
         ),
         "log_normal": Record(
             "log normal sizes",
-            "The logarithm is normal.",
-            {"median": Key(SIZE, "median", required=True), "sigma": Key(Number(above=0.0), "of the logarithm", required=True), **_CUT},
+            "Log-normal distribution.",
+            {
+                "median": Key(SIZE, "median", required=True),
+                "sigma": Key(Number(above=0.0), "standard deviation of the logarithm", required=True),
+                **_CUT,
+            },
         ),
         "weibull": Record(
             "weibull sizes",
-            "Weibull, Rosin-Rammler.",
+            "Weibull (Rosin-Rammler) distribution.",
             {"scale": Key(SIZE, "scale", required=True), "shape": Key(Number(above=0.0), "exponent", required=True), **_CUT},
         ),
         "sieve": Record(
             "sieve curve",
-            "By mass, from a sieve curve.",
+            "Distribution by mass, from a sieve curve.",
             {
-                "diameters": Key(Many(SIZE, 2), "of the sieves, rising", required=True),
-                "passing": Key(Many(Number(minimum=0.0, maximum=1.0), 2), "share by mass, from 0 to 1", required=True),
+                "diameters": Key(Many(SIZE, 2), "diameters of the sieves, increasing", required=True),
+                "passing": Key(Many(Number(minimum=0.0, maximum=1.0), 2), "share of the mass that passes, from 0 to 1", required=True),
             },
         ),
     },
 )
 _ROWS = {
-    "positions": Key(Many(Vector(3, "m"), 1), "a row for each body", required=True),
-    "quaternions": Key(Many(Vector(4, direction=True)), "(w, x, y, z) of each"),
-    "velocities": Key(Many(Vector(3, "m/s")), "of each"),
-    "angular_velocities": Key(Many(Vector(3, "rad/s")), "of each"),
-    "masses": Key(Many(Number("kg", above=0.0)), "of each"),
-    "inertias": Key(Many(Vector(3, "kg m2", above=0.0)), "principal moments of each"),
+    "positions": Key(Many(Vector(3, "m"), 1), "one row for each body", required=True),
+    "quaternions": Key(Many(Vector(4, direction=True)), "(w, x, y, z) of each body"),
+    "velocities": Key(Many(Vector(3, "m/s")), "velocity of each body"),
+    "angular_velocities": Key(Many(Vector(3, "rad/s")), "angular velocity of each body"),
+    "masses": Key(Many(Number("kg", above=0.0)), "mass of each body"),
+    "inertias": Key(Many(Vector(3, "kg m2", above=0.0)), "principal moments of each body"),
     "sizes": Key(
         Many(Either((SIZE, Many(SIZE, 1, 3)))),
-        "of each: its own numbers in their order, if the shape is a word (shape: sphere), else a factor",
+        "sizes of each body: those of the shape in order, if the shape is a word (shape: sphere), otherwise a scale factor",
     ),
 }
 PLACEMENT = Kinds(
     "placement",
-    "Where grains are.",
+    "Positions of grains.",
     {
         "lattice": Record(
             "placement lattice",
-            "Rows and layers within a box, from below.",
+            "Rows and layers within a box, from the bottom.",
             {
                 "low": LOW,
                 "high": HIGH,
-                "spacing": Key(SIZE, "from centre to centre", required=True),
-                "count": Key(Whole(1), "how many", default="as many as fit"),
-                "jitter": Key(Number("m", minimum=0.0), "by which each is moved at random along each axis", default=0),
+                "spacing": Key(SIZE, "distance between centres", required=True),
+                "count": Key(Whole(1), "number of grains", default="as many as fit"),
+                "jitter": Key(Number("m", minimum=0.0), "largest random displacement along each axis", default=0),
             },
         ),
         "random": Record(
             "placement random",
-            "At random in a region, wholly inside and without overlap.",
+            "Random positions in a region, wholly inside and without overlap.",
             {
-                "region": Key(REGION, "where", required=True),
-                "fraction": Key(Number(above=0.0, maximum=1.0), "of the region's volume: loose 0.3, dense 0.6"),
-                "count": Key(Whole(1), "how many"),
-                "gap": Key(Number("m", minimum=0.0), "between bodies, at least", default=0),
+                "region": Key(REGION, "region to fill", required=True),
+                "fraction": Key(Number(above=0.0, maximum=1.0), "share of the region's volume: loose 0.3, dense 0.6"),
+                "count": Key(Whole(1), "number of grains"),
+                "gap": Key(Number("m", minimum=0.0), "smallest gap between bodies", default=0),
             },
             (("fraction",), ("count",)),
         ),
@@ -223,19 +229,19 @@ PLACEMENT = Kinds(
             "placement pour",
             "Fed into a region over time, where there is room.",
             {
-                "inlet": Key(REGION, "where they appear", required=True),
-                "rate": Key(Number("kg/s", above=0.0), "how fast"),
-                "number_rate": Key(Number("1/s", above=0.0), "how fast, in bodies"),
-                "start": Key(Number("s"), "when it begins", default=0),
-                "until": Key(Number("s"), "when it ends", default="never"),
-                "total": Key(Number(above=0.0), "at most, in kg or bodies, as the rate", default="no end"),
+                "inlet": Key(REGION, "region in which they appear", required=True),
+                "rate": Key(Number("kg/s", above=0.0), "feed rate by mass"),
+                "number_rate": Key(Number("1/s", above=0.0), "feed rate by number"),
+                "start": Key(Number("s"), "start time", default=0),
+                "until": Key(Number("s"), "end time", default="never"),
+                "total": Key(Number(above=0.0), "largest total, in kg or bodies, as the rate", default="unlimited"),
             },
             (("rate",), ("number_rate",)),
         ),
-        "listed": Record("placement listed", "One by one.", _ROWS),
+        "listed": Record("placement listed", "A list of single bodies.", _ROWS),
         "table": Record(
             "placement table",
-            "One by one, in a file beside the scene file: columns x y z, qw qx qy qz, vx vy vz, wx wy wz, mass, ix iy iz, size or "
+            "A list in a file beside the scene file: columns x y z, qw qx qy qz, vx vy vz, wx wy wz, mass, ix iy iz, size or "
             "size1 size2 size3 (.csv), or arrays positions, quaternions and so on (.npz).",
             {"file": Key(Text("a table", TABLE_ENDINGS), "beside the scene file", required=True)},
         ),
@@ -245,25 +251,25 @@ MIXED = Record(
     "part of a mixture",
     "One kind of body in a mixture.",
     {
-        "shape": Key(SHAPE, "what it looks like", required=True),
-        "share": Key(Number(above=0.0), "of the volume of all bodies; shares need not add up to 1", required=True),
-        "sizes": Key(SIZES, "how large"),
-        "material": Key(MATERIAL_NAME, "what it is made of", default="that of the grains"),
+        "shape": Key(SHAPE, "shape", required=True),
+        "share": Key(Number(above=0.0), "share of the volume of all bodies; shares need not add up to 1", required=True),
+        "sizes": Key(SIZES, "sizes"),
+        "material": Key(MATERIAL_NAME, "material", default="that of the grains"),
     },
 )
 GRAINS = Record(
     "group of grains",
-    "Many bodies alike.",
+    "Many bodies of one kind or mixture.",
     {
-        "shape": Key(SHAPE, "what each looks like"),
-        "mixture": Key(Many(MIXED, 1), "several kinds, for random and pour"),
-        "sizes": Key(SIZES, "how large", default="all alike"),
-        "placement": Key(PLACEMENT, "where they are", required=True),
-        "rotation": Key(Either((Choice(("none", "random")), ROTATION)), "with lattice: of each", default="none"),
+        "shape": Key(SHAPE, "shape of each grain"),
+        "mixture": Key(Many(MIXED, 1), "several kinds, with placement random or pour"),
+        "sizes": Key(SIZES, "sizes", default="all equal"),
+        "placement": Key(PLACEMENT, "positions", required=True),
+        "rotation": Key(Either((Choice(("none", "random")), ROTATION)), "with lattice: rotation of each grain", default="none"),
         **_COMMON,
-        "force": Key(Vector(3, "N"), "constant, on each of them", default=[0, 0, 0]),
-        "torque": Key(Vector(3, "N m"), "constant, on each of them", default=[0, 0, 0]),
-        "seed": Key(Whole(0), "of its random numbers", default="that of the file, plus its place in the list"),
+        "force": Key(Vector(3, "N"), "constant, on each grain", default=[0, 0, 0]),
+        "torque": Key(Vector(3, "N m"), "constant, on each grain", default=[0, 0, 0]),
+        "seed": Key(Whole(0), "seed of its random numbers", default="that of the file, plus its index in the list"),
     },
     (("shape",), ("mixture",)),
 )

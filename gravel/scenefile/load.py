@@ -173,8 +173,8 @@ def _take_name(item, path, known, mark, faults):
     if named is None or not isinstance(named.value, str):
         return
     if faults is not None and (named.value in known or named.value == "world"):
-        what = "stands for what bodies are joined to" if named.value == "world" else "is the name of another one already"
-        faults.add(named.line, f"{path}.name", f"must be a name of its own: {named.value!r} {what}")
+        what = "is reserved for the ground" if named.value == "world" else "is already in use"
+        faults.add(named.line, f"{path}.name", f"must be a unique name: {named.value!r} {what}")
     known[named.value] = mark
 
 
@@ -222,7 +222,7 @@ def _removal(given, builder):
     if "below" in given:
         return _TakenBelow(given["below"]), given.get("every", EVERY)
     if "every" in given:
-        builder.faults.add(given.line_of("every"), given.path_of("every"), "goes with below; bodies are taken out once, at their time")
+        builder.faults.add(given.line_of("every"), given.path_of("every"), "goes with below; bodies are removed once, at their time")
     return _TakenAt(ids_of([_named(builder, given, name) for name in given["bodies"]]), given["at"])
 
 
@@ -232,7 +232,7 @@ def _named(builder, given, name):
     if ids is not None and len(ids):
         return ids
     if ids is not None:
-        words = f"must be there from the start, but {name!r} are poured: below takes them out"
+        words = f"must be there from the start, but {name!r} are poured: below removes them"
         builder.faults.add(given.line_of("bodies"), given.path_of("bodies"), words)
         return []
     body = builder.body(given, "bodies", name)

@@ -147,7 +147,7 @@ class Shapes:
 
     def _by_name(self, name):
         if name in self._under_way:
-            self.faults.add(self._line_of(name), f"shapes.{name}", "is made of itself")
+            self.faults.add(self._line_of(name), f"shapes.{name}", "contains itself")
             return BAD
         if name not in self._made:
             self._under_way.add(name)

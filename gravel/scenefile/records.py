@@ -69,7 +69,7 @@ class Record(Value):
         for name, one in item.value.items():
             if name not in self.keys:
                 hint = suggestion(name, self.keys) or f"; there are {', '.join(self.keys)}"
-                self.refuse(one, joined(path, name), faults, f"is no key of {self.article} {self.name}{hint}", one.at)
+                self.refuse(one, joined(path, name), faults, f"is not a key of {self.article} {self.name}{hint}", one.at)
                 good = False
             else:
                 given[name] = self.keys[name].value.read(one, joined(path, name), faults)
@@ -141,7 +141,7 @@ class Kinds(Value):
         for name, one in item.value.items():
             if name not in self.kinds:
                 hint = f"; there are {', '.join(self.kinds)}{suggestion(name, self.kinds)}"
-                return self.refuse(one, joined(path, name), faults, f"is no kind of {self.name}{hint}", one.at)
+                return self.refuse(one, joined(path, name), faults, f"is not a kind of {self.name}{hint}", one.at)
         if len(item.value) > 1:
             return self.refuse(item, path, faults, f"must be one {self.name}, not {' and '.join(item.value)}", item.at)
         ((kind, one),) = item.value.items()

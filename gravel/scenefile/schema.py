@@ -1,4 +1,4 @@
-"""The JSON schema of scene files (draft 2020-12), by which editors complete and check them, and the reference of all keys in Markdown.
+"""The JSON schema of scene files (draft 2020-12), for editors to complete and check them, and the reference of all keys in Markdown.
 Both come from the one table in ``gravel.scenefile.language``."""
 
 import json
@@ -29,7 +29,7 @@ def schema_text() -> str:
 
 
 def reference() -> str:
-    """All keys in Markdown: a table for each record, in the order in which they are met."""
+    """All keys in Markdown: one table per record, in order of first use."""
     seen: dict[str, str] = {}
     _describe(DOCUMENT, seen)
     return "\n".join(seen.values())
@@ -56,11 +56,11 @@ def _table_of(record):
     lines = [f"### {record.name}", record.doc, ""]
     if record.ways:
         ways = ", ".join(" with ".join(f"`{name}`" for name in way) for way in record.ways if way)
-        lines += [f"Just one of: {ways}.", ""]
+        lines += [f"Exactly one of: {ways}.", ""]
     if record.keys:
-        lines += ["| key | takes | what it is | without it |", "|---|---|---|---|"]
+        lines += ["| key | value | meaning | default |", "|---|---|---|---|"]
     for name, key in record.keys.items():
-        without = "**needed**" if key.required else "" if key.default is None else str(key.default).lower()
+        without = "**required**" if key.required else "" if key.default is None else str(key.default).lower()
         lines.append(f"| `{name}` | {_link(key.value)} | {key.doc} | {without} |")
     return "\n".join(lines) + "\n"
 

@@ -51,7 +51,7 @@ def _check_files(output, faults):
     known: dict = {}
     for given, name, file in written:
         if (place := os.path.normpath(file)) in known:
-            faults.add(given.line_of(name), given.path_of(name), f"must be a file of its own: {known[place]} is {file!r}, too")
+            faults.add(given.line_of(name), given.path_of(name), f"must be a different file: {known[place]} is {file!r} as well")
         known.setdefault(place, given.path_of(name))
     if "checkpoint_every" in output and "checkpoint" not in output:
         faults.add(output.line_of("checkpoint_every"), output.path_of("checkpoint_every"), "goes with checkpoint, which names the file")

@@ -1,4 +1,4 @@
-"""The part of the table of scene files that is about shapes and how bodies are turned."""
+"""The part of the table of scene files for shapes and rotations."""
 
 from gravel.scenefile.records import Key, Kinds, Record
 from gravel.scenefile.values import Either, Many, Name, Number, Text, Vector, Whole, YesNo
@@ -9,19 +9,19 @@ LENGTHS = Either((SIZE, Vector(2, "m", above=0.0)))
 
 ROTATION = Record(
     "rotation",
-    "A turn, given in one of three ways.",
+    "A rotation, given in one of three ways.",
     {
         "quaternion": Key(Vector(4, direction=True), "(w, x, y, z)"),
-        "axis": Key(Vector(3, direction=True), "axis of the turn, with angle"),
-        "angle": Key(Number("degrees"), "right-handed about the axis"),
-        "euler": Key(Vector(3, "degrees"), "turns about x, then y, then z of the world"),
+        "axis": Key(Vector(3, direction=True), "rotation axis, with angle"),
+        "angle": Key(Number("degrees"), "right-handed angle about the axis"),
+        "euler": Key(Vector(3, "degrees"), "rotations about x, then y, then z of the world"),
     },
     (("quaternion",), ("axis", "angle"), ("euler",)),
 )
 
-CENTRED = Key(YesNo(), "its coordinates are those of its centre of mass and principal axes already", default=False)
+CENTRED = Key(YesNo(), "the coordinates already refer to centre of mass and principal axes", default=False)
 SCALE = Key(Number(above=0.0), "factor for all lengths", default=1)
-MESH_FILE = Key(Text("a mesh file (.stl, .ply, .obj ...), or .npz with the arrays"), "beside the scene file")
+MESH_FILE = Key(Text("a mesh file (.stl, .ply, .obj ...), or .npz with the arrays"), "mesh file beside the scene file")
 
 
 def _shape(name, doc, ways=(), **keys):
@@ -29,22 +29,22 @@ def _shape(name, doc, ways=(), **keys):
 
 
 _ROUND = {"radius": Key(SIZE, "radius", required=True)}
-_HALF_LENGTH = Key(SIZE, "from the centre to the end of the cylinder", required=True)
+_HALF_LENGTH = Key(SIZE, "distance from the centre to the end of the cylinder", required=True)
 SHAPE = Kinds(
     "shape",
-    "What a body looks like.",
+    "The shape of a body.",
     {
         "sphere": _shape("sphere", "A ball.", **_ROUND),
-        "ellipsoid": _shape("ellipsoid", "An ellipsoid.", radii=Key(Vector(3, "m", above=0.0), "along x, y and z", required=True)),
-        "capsule": _shape("capsule", "A cylinder along z with half a ball at each end.", **_ROUND, half_length=_HALF_LENGTH),
+        "ellipsoid": _shape("ellipsoid", "An ellipsoid.", radii=Key(Vector(3, "m", above=0.0), "radii along x, y and z", required=True)),
+        "capsule": _shape("capsule", "A cylinder along z with a hemisphere at each end.", **_ROUND, half_length=_HALF_LENGTH),
         "cylinder": _shape("cylinder", "A cylinder along z.", **_ROUND, half_length=_HALF_LENGTH),
         "cone": _shape("cone", "A cone along z, its centre of mass at the origin.", **_ROUND, height=Key(SIZE, "height", required=True)),
-        "box": _shape("box", "A cuboid.", half_extents=Key(Vector(3, "m", above=0.0), "half of its edges", required=True)),
+        "box": _shape("box", "A box.", half_extents=Key(Vector(3, "m", above=0.0), "half lengths of its edges", required=True)),
         "plane": _shape(
             "plane",
-            "A half space: all points with x . normal <= offset are inside. Fixed, or with a motion.",
-            normal=Key(Vector(3, direction=True), "points out of it", default=[0, 0, 1]),
-            offset=Key(Number("m"), "along the normal", default=0),
+            "A half space: all points with x . normal <= offset are inside. Must be fixed or have a motion.",
+            normal=Key(Vector(3, direction=True), "outward normal", default=[0, 0, 1]),
+            offset=Key(Number("m"), "offset along the normal", default=0),
         ),
         "hull": _shape(
             "hull",
@@ -59,40 +59,40 @@ SHAPE = Kinds(
             "mesh",
             "A surface of triangles.",
             (("vertices", "triangles"), ("file",)),
-            vertices=Key(Many(Vector(3, "m"), 3), "its corners"),
+            vertices=Key(Many(Vector(3, "m"), 3), "vertices"),
             triangles=Key(Many(Many(Whole(0), 3, 3), 1), "three vertices each, counted from 0, counter-clockwise from outside"),
             file=MESH_FILE,
             scale=SCALE,
-            sheet=Key(YesNo(), "a thin sheet that stops bodies from both sides, such as a drum", default=False),
-            repair=Key(YesNo(), "put right what is wound the wrong way, fill small holes", default=False),
+            sheet=Key(YesNo(), "open surface that collides on both sides, such as a drum", default=False),
+            repair=Key(YesNo(), "correct inverted triangles and fill small holes", default=False),
             centred=CENTRED,
         ),
         "height_field": _shape(
             "height field",
-            "Ground, fixed: heights on a grid over x and y.",
+            "Fixed terrain: heights on a grid over x and y.",
             (("heights",), ("file",)),
-            heights=Key(Many(Many(Number("m"), 2), 2), "a row for each x, a number in it for each y"),
+            heights=Key(Many(Many(Number("m"), 2), 2), "one row for each x, with one number for each y"),
             file=Key(Text("a table", TABLE_ENDINGS), "the same in a file beside the scene file (.npz: heights)"),
-            spacing=Key(LENGTHS, "of the grid, one or along x and y", required=True),
-            origin=Key(Vector(2, "m"), "x and y of the first height", default="the middle is at 0, 0"),
+            spacing=Key(LENGTHS, "spacing of the grid, one number or along x and y", required=True),
+            origin=Key(Vector(2, "m"), "x and y of the first height", default="the grid is centred at 0, 0"),
         ),
         "clump": _shape(
             "clump",
-            "Overlapping spheres, as one body.",
+            "One rigid body of overlapping spheres.",
             (("positions", "radii"), ("file",)),
             positions=Key(Many(Vector(3, "m"), 1), "centres of the spheres"),
-            radii=Key(Either((SIZE, Many(SIZE, 1))), "one for all, or one each"),
+            radii=Key(Either((SIZE, Many(SIZE, 1))), "one radius for all, or one for each"),
             file=Key(Text("a mesh file"), "a closed mesh that is filled with spheres"),
-            spheres=Key(Whole(1), "with file: at most so many", default=50),
-            radius=Key(SIZE, "with file: of all spheres"),
+            spheres=Key(Whole(1), "with file: largest number of spheres", default=50),
+            radius=Key(SIZE, "with file: radius of all spheres"),
             resolution=Key(Whole(8), "with file: voxels along the longest side", default=40),
             scale=SCALE,
             centred=CENTRED,
         ),
         "compound": _shape(
             "compound",
-            "Several shapes, as one body.",
-            items=Key(None, "the shapes and their places", required=True),  # type: ignore[arg-type]  # below: it holds shapes itself
+            "One rigid body of several shapes.",
+            items=Key(None, "the shapes and their poses", required=True),  # type: ignore[arg-type]  # below: it holds shapes itself
             scale=SCALE,
             centred=CENTRED,
         ),
@@ -104,9 +104,9 @@ _PART = Record(
     "A shape in a compound.",
     {
         "shape": Key(SHAPE, "convex, or itself a compound", required=True),
-        "position": Key(Vector(3, "m"), "of the part", default=[0, 0, 0]),
-        "rotation": Key(ROTATION, "of the part"),
-        "relative_density": Key(Number(above=0.0), "times the density of the material", default=1),
+        "position": Key(Vector(3, "m"), "position of the part", default=[0, 0, 0]),
+        "rotation": Key(ROTATION, "rotation of the part"),
+        "relative_density": Key(Number(above=0.0), "factor for the density of the material", default=1),
     },
 )
-SHAPE.kinds["compound"].keys["items"] = Key(Many(_PART, 1), "the shapes and their places", required=True)
+SHAPE.kinds["compound"].keys["items"] = Key(Many(_PART, 1), "the shapes and their poses", required=True)

@@ -1,5 +1,5 @@
-"""What a scene file holds, in lines for people, and what looks wrong though it can be built: overlaps, steps that are too long, sizes and
-densities in other units."""
+"""A summary of a scene file in lines of text, and warnings about scenes that can be built but look wrong: overlaps, steps that are too
+long, sizes and densities in other units."""
 
 import math
 
@@ -30,10 +30,10 @@ def summary(setup) -> list[str]:
     lines = [f"{bodies}: {int(can_move(status).sum())} free, {fixed} fixed, {driven} with a motion ({shapes or 'none yet'})"]
     lines.append(", ".join(_counted(*one) for one in ((len(scene.materials), "material"), (len(scene.mechanism), "joint"))))
     if setup.pours:
-        lines.append("poured while it runs: " + "; ".join(_pour_words(make()) for make in setup.pours))
+        lines.append("poured during the run: " + "; ".join(_pour_words(make()) for make in setup.pours))
     mass = float((1.0 / scene.bodies.inverse_mass[can_move(status), 0]).sum())
     steps = math.ceil(setup.time / setup.dt - 1e-6)
-    lines.append(f"{mass:.4g} kg that can move; {setup.time:g} s in {steps} steps of {setup.dt:g} s")
+    lines.append(f"{mass:.4g} kg movable mass; {setup.time:g} s in {steps} steps of {setup.dt:g} s")
     return lines
 
 
@@ -52,7 +52,7 @@ def _pour_words(pourer):
 
 
 def warnings_of(setup) -> list[str]:
-    """What looks wrong, a sentence each."""
+    """Warnings, one sentence each."""
     found = overlap_warning(setup), step_warning(setup), swing_warning(setup), size_warning(setup), density_warning(setup)
     return [words for words in found if words]
 
@@ -118,7 +118,7 @@ def swing_warning(setup) -> str:
     fastest, body = max(swings, default=(0.0, -1))
     if fastest * setup.dt <= SWING:
         return ""
-    return f"{name_of(setup, body)} swings {fastest:g} times a second: dt below {SWING / fastest:.1g} s follows it"
+    return f"{name_of(setup, body)} oscillates {fastest:g} times a second: use a dt below {SWING / fastest:.1g} s"
 
 
 def size_warning(setup) -> str:

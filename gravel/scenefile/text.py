@@ -151,7 +151,7 @@ class _Reader:
                 continue
             name, own = key.value, joined(path, key.value)
             if name in items:
-                self.faults.add(line, own, f"is there twice: first on line {items[name].at}")
+                self.faults.add(line, own, f"is given twice: first on line {items[name].at}")
                 continue
             items[name] = self.item(value, own, key, above)
         return items

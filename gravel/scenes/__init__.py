@@ -1,4 +1,4 @@
-"""The built-in scenes, one file each: ``build(bodies, seed)`` returns a ``Setup`` with a check of its own physics."""
+"""The built-in scenes, one file each: ``build(bodies, seed)`` returns a ``Setup`` that checks its own physics."""
 
 import importlib
 

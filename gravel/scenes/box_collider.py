@@ -1,8 +1,8 @@
-"""Spheres of very different sizes fly in a closed box and bounce on its faces and on each other (paper 003: Box Collider).
+"""Spheres of very different sizes fly in a closed box and bounce off its faces and each other (paper 003: Box Collider).
 
-A box of 100 x 100 x 100 m, radii uniform between 0 and 5 m. The paper drops its spheres without looking whether they
-overlap; here each is put where there is room, so that every collision is a real one. Beyond what fits (a fifth of the volume,
-about 1 500 spheres) all radii shrink together.
+A box of 100 x 100 x 100 m, radii uniform between 0 and 5 m. The paper places its spheres without checking for overlaps; here each is
+placed where there is room, so that every collision is a real one. Beyond the number that fits (a fifth of the volume, about 1 500
+spheres) all radii shrink together.
 """
 
 import numpy as np

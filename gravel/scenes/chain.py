@@ -1,4 +1,4 @@
-"""A chain with a payload of a thousand links' mass swings: joints closed and energy kept, however long it is."""
+"""A swinging chain with a payload as heavy as a thousand links: joints stay closed and energy is conserved at any length."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""A heap of clumps: bodies of overlapping spheres that interlock, dropped into a box (paper 000: spherical decomposition).
+"""Clumps, bodies of overlapping spheres that interlock, are dropped into a box (paper 000: spherical decomposition).
 
-Three kinds of equal number: rods of three spheres, crosses of seven, and rings of eight, each in sizes from 0.8 to 1.2.
+Three kinds in equal numbers: rods of three spheres, crosses of seven, and rings of eight, each in sizes from 0.8 to 1.2.
 """
 
 import numpy as np

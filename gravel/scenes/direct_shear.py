@@ -1,6 +1,6 @@
-"""A direct shear box: its upper half slides over the lower one, under a lid that presses with constant stress.
+"""A direct shear box: its upper half slides over the lower one, under a lid with constant stress.
 
-The force that this takes, over that on the lid, is the friction of the material along the plane between the halves.
+The ratio of the shear force to the force on the lid is the friction of the material along the plane between the halves.
 """
 
 import numpy as np

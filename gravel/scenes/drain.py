@@ -1,4 +1,4 @@
-"""A round tank of constant depth is filled, then a hole opens in its floor (paper 000, section 5.2, Table 3)."""
+"""A round tank of constant depth is filled; then a hole opens in its floor (paper 000, section 5.2, Table 3)."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
-"""A drum, a mesh, turns about its axis and tumbles the grains in it.
+"""A rotating drum, a mesh, tumbles the grains inside.
 
-The drum lies along y and is one third full. Friction lifts the grains until they roll down: the surface of the bed keeps the
-dynamic angle of repose.
+The drum lies along y and is one third full. Friction lifts the grains until they roll down: the bed's surface keeps the dynamic angle
+of repose.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""A heap of ellipsoids of many proportions, dropped into a box until they rest (paper 002).
+"""Ellipsoids of many proportions are dropped into a box and settle (paper 002).
 
-Radii 0.05 m times numbers from 0.6 to 1.4, a different one for each axis; friction 0.5, steps of 1/500 s.
+Radii are 0.05 m times a factor from 0.6 to 1.4, drawn for each axis; friction 0.5, steps of 1/500 s.
 """
 
 import numpy as np

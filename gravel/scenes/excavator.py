@@ -1,7 +1,7 @@
-"""An excavator digs in sand: hydraulic cylinders move boom and stick, a motor turns the bucket.
+"""An excavator digs in sand: hydraulic cylinders move boom and stick, and a motor turns the bucket.
 
-Each cylinder is a barrel and a rod joined by a slide with a position motor, pinned to the machine at both ends, so that the arm
-is a mechanism with closed loops. The motors follow a cycle: reach out, lower, draw the bucket through the sand, lift.
+Each cylinder is a barrel and a rod joined by a slide with a position motor, pinned to the machine at both ends, so that the arm is a
+mechanism with closed loops. The motors follow a cycle: reach out, lower, draw the bucket through the sand, lift.
 """
 
 import numpy as np

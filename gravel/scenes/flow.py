@@ -1,4 +1,4 @@
-"""Outflow of grains: takes out those that fell below a height, and tells the rate."""
+"""Outflow of grains: removes those that fell below a height, and reports the rate."""
 
 import numpy as np
 

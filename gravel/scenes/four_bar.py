@@ -1,4 +1,4 @@
-"""A crank turns round and round, a coupler swings the rocker to and fro: the four-bar linkage."""
+"""A four-bar linkage: a rotating crank swings the rocker through a coupler."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A spinning top on its tip: steady precession under gravity."""
+"""A spinning top on its tip precesses steadily under gravity."""
 
 import numpy as np
 

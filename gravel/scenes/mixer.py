@@ -1,4 +1,4 @@
-"""Two granular materials are mixed by a turning blade (paper 000, Fig. 30)."""
+"""A rotating blade mixes two granular materials (paper 000, Fig. 30)."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
-"""Grains in a rigid box are pressed from above: an oedometer, with the stress on its lid and on its walls.
+"""An oedometer: grains in a rigid box are compressed from above, with the stress on lid and walls measured.
 
-The lid's stress rises in steps. Grains are rigid, so the sample gives way only as they rearrange; what tells about it is the ratio of the
-stress on the walls to that on the lid, K0, which Jaky's rule puts at 1 - sin(phi) for sand.
+The lid's stress rises in steps. Grains are rigid, so the sample deforms only as they rearrange. The result is the ratio K0 of the
+stress on the walls to that on the lid; Jaky's rule gives 1 - sin(phi) for sand.
 """
 
 import numpy as np

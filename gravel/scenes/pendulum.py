@@ -1,4 +1,4 @@
-"""A rod swings on a hinge, widely, without damping; the exact swing is known (elliptic functions)."""
+"""A rod swings on a hinge with a large amplitude, without damping; the exact motion is known (elliptic functions)."""
 
 import numpy as np
 from scipy.special import ellipj, ellipk

@@ -1,6 +1,6 @@
-"""Spheres dropped into a box of constant depth, ten layers, until they rest.
+"""Spheres are dropped into a box, ten layers deep, and settle.
 
-The settled pile is what the solvers are measured on: radius 0.05 m +- 20 %, friction 0.5, steps of 1/500 s.
+Solvers are measured on the settled pile: radius 0.05 m +- 20 %, friction 0.5, steps of 1/500 s.
 """
 
 import numpy as np

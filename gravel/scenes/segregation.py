@@ -1,7 +1,7 @@
-"""A motor shakes a box with two sieves; steel balls of three sizes sort themselves (paper 001, Fig. 2).
+"""A motor shakes a box with two sieves that sort steel balls of three sizes (paper 001, Fig. 2).
 
-A crank and a rod drive the box to and fro along a slanted slide. The upper sieve holds the large balls back, the lower one the
-middle ones; the small ones end in the tray below.
+A crank and a rod drive the box back and forth along an inclined slide. The upper sieve retains the large balls, the lower one the
+medium ones; the small ones fall into the tray below.
 """
 
 import numpy as np

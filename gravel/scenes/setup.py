@@ -1,4 +1,4 @@
-"""What the built-in scenes share: the setup they return, checks, and ways to place grains and walls."""
+"""Shared by the built-in scenes: the setup they return, checks, and ways to place grains and walls."""
 
 from dataclasses import dataclass, field
 

@@ -1,7 +1,7 @@
-"""Simple shear without walls: a periodic cell is sheared at constant rate while its height follows a stress.
+"""Simple shear without walls: a periodic cell is sheared at constant rate under a constant normal stress.
 
-Lees and Edwards' boundaries drive the flow, so it is the same at every height. The ratio of shear stress to normal stress is the friction
-of the flowing material; for the slow flow of spheres it lies between 0.2 and 0.45.
+Lees-Edwards boundaries drive the flow, so it is uniform over the height. The ratio of shear stress to normal stress is the friction of
+the flowing material; for slow flows of spheres it lies between 0.2 and 0.45.
 """
 
 import numpy as np

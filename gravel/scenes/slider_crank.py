@@ -1,4 +1,4 @@
-"""A motor turns a crank; a rod makes a piston slide to and fro."""
+"""A motor turns a crank, and a rod moves a piston back and forth."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A tank shaken sideways with a light ball floating on the grains (paper 000, Fig. 29)."""
+"""A tank of grains is shaken sideways, with a light ball floating on top (paper 000, Fig. 29)."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Rocks tumble down onto a height field and come to rest in its hollows.
+"""Rocks tumble down onto a height field and come to rest in its valleys.
 
-Convex hulls of random points in five forms and many sizes, on hills of a few waves; the field is a mesh of triangles.
+The rocks are convex hulls of random points in five forms and many sizes; the hills are a sum of a few waves, meshed by triangles.
 """
 
 import numpy as np

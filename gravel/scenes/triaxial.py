@@ -1,7 +1,7 @@
-"""A triaxial test: grains between six smooth plates, held at one stress from the sides and pressed from above.
+"""A triaxial test: grains between six smooth plates, at constant lateral stress and compressed from above.
 
-First all plates press with the same stress; then the upper one moves down at constant speed while the others keep theirs. The stress that
-it needs rises to a peak, from which the angle of friction follows; the volume shrinks a little at first, then grows (Reynolds' dilatancy).
+First all plates apply the same stress. Then the upper one moves down at constant speed while the others keep their stress. The axial
+stress rises to a peak, which gives the angle of friction; the volume first decreases a little, then grows (Reynolds' dilatancy).
 """
 
 import numpy as np

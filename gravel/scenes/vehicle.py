@@ -1,7 +1,7 @@
 """A tracked vehicle drives over granular soil (paper 001, Figs. 2 and 3).
 
-Each track is a closed chain of shoes joined by pins, laid around a sprocket, an idler and road wheels. Motors turn the
-sprockets; their teeth reach between the shoes. The soil fills a fixed bed: more grains are smaller grains.
+Each track is a closed chain of shoes joined by pins, laid around a sprocket, an idler and road wheels. Motors turn the sprockets; their
+teeth engage between the shoes. The soil fills a fixed bed, so more grains are smaller grains.
 """
 
 import numpy as np

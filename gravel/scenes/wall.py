@@ -1,4 +1,4 @@
-"""A wall of boxes hit by a heavy ball."""
+"""A heavy ball hits a wall of boxes."""
 
 import numpy as np
 

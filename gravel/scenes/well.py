@@ -1,7 +1,7 @@
-"""Spheres and boxes fall into a round well that is built of bricks, ring upon ring (paper 004, Fig. 2).
+"""Spheres and boxes fall into a round well of bricks, laid ring upon ring (paper 004, Fig. 2).
 
-The bricks are fixed boxes, each ring turned by half a brick against the one below. Half of the bodies are spheres, half are boxes of
-three different edges.
+The bricks are fixed boxes; each ring is rotated by half a brick relative to the one below. Half of the bodies are spheres, half are
+boxes with three different edges.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Validation: simulations beside the formulas they must follow, as curves, errors and figures (``gravel validate``)."""
+"""Validation: simulations compared with formulas, as curves, errors and figures (``gravel validate``)."""
 
 from gravel.validation import (  # noqa: F401  # they register their cases
     drum,

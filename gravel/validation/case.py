@@ -1,9 +1,9 @@
-"""Cases of validation: a simulation beside the formula that it must follow.
+"""Cases of validation: each compares a simulation with a formula.
 
-A case is a short function without arguments that returns an ``Outcome``: curves of formula and simulation at the same places, an error
-and the bound it must keep. It runs twice, at default settings and at tight ones (``gravel.validation.running``), unless it is marked as
-``only`` one of them. Its docstring says the formula and where it comes from, in Markdown with TeX between dollar signs; the page of
-figures prints it. Where the bound at defaults is another one, the docstring says why.
+A case is a short function without arguments that returns an ``Outcome``: curves of formula and simulation at the same abscissas, an
+error and its bound. It runs twice, at default settings and at tight ones (``gravel.validation.running``), unless it is marked as
+``only`` one of them. Its docstring gives the formula and its source, in Markdown with TeX between dollar signs; the page of figures
+prints it. If the bound at defaults differs, the docstring says why.
 """
 
 import inspect
@@ -47,8 +47,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case found: the words of both axes with their units, the curves, the error, what it is measured by, and its bound, with
-    the one at default settings where that is another."""
+    """The result of a case: the labels of both axes with their units, the curves, the error, its unit or scale, and its bound, with
+    the bound at default settings if it differs."""
 
     across: str
     up: str
@@ -66,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Case:
-    """A named case; ``slow``: it takes more than a few seconds, and the normal tests leave it out. ``settings``: those it runs at."""
+    """A named case. ``slow``: it takes more than a few seconds, and the normal tests skip it. ``settings``: those at which it runs."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class Case:
         return inspect.getdoc(self.function) or ""
 
     def run(self, settings: str = "defaults") -> Outcome:
-        """The outcome at some settings; its ``bound`` is the one that holds there."""
+        """The outcome at the given settings, with the ``bound`` that holds there."""
         with at(settings):
             outcome = self.function()
         if settings == "defaults" and outcome.at_defaults is not None:
@@ -93,8 +93,8 @@ class Case:
 
 
 def case(title: str, slow: bool = False, only: str | None = None):
-    """Makes a function a case: its name is the function's with hyphens, its family the file's. ``only``: the settings it runs at, where
-    the others make no difference or would take hours."""
+    """Registers a function as a case. Its name is the function's with hyphens, its family the file's. ``only``: the settings at which
+    it runs, if the others make no difference or would take hours."""
 
     def register(function):
         name, family = function.__name__.replace("_", "-"), function.__module__.rsplit(".", 1)[1]
@@ -107,6 +107,6 @@ def case(title: str, slow: bool = False, only: str | None = None):
 def largest(
     across: str, up: str, curves: Sequence[Curve], scale: float, measure: str, bound: float, at_defaults: float | None = None
 ) -> Outcome:
-    """The outcome of which the error is the largest difference of all curves over ``scale``."""
+    """The outcome whose error is the largest difference of all curves over ``scale``."""
     error = float(np.max([np.abs(curve.difference()).max() for curve in curves])) / scale  # NaN stays NaN
     return Outcome(across, up, curves, error, measure, bound, at_defaults)

@@ -1,7 +1,7 @@
-"""Columns of grains that collapse: their start, and what is measured of what they leave behind.
+"""Collapsing columns of grains: their initial state, and the measures of their deposit.
 
-The start is cut out of one periodic packing that is kept as data (``data/packing.npz``, by ``tests/validation/make_column_reference.py``),
-so that every code can begin from the very same places, and neither the engine nor its version has a say in them.
+The start is cut out of one periodic packing stored as data (``data/packing.npz``, by ``tests/validation/make_column_reference.py``). So
+every code can begin from identical positions, which depend neither on the engine nor on its version.
 """
 
 import json

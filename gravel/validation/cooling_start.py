@@ -1,4 +1,4 @@
-"""A gas of rough balls that cools: its start, which both gravel and the event-driven reference take, and that reference."""
+"""A cooling gas of rough balls: its initial state, shared by gravel and the event-driven reference, and that reference."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A rotating drum: the angle that its bed keeps, beside LAMMPS from the same start."""
+"""A rotating drum: the angle of its bed, compared with LAMMPS from the same initial state."""
 
 import json
 
@@ -65,10 +65,10 @@ def angle(froude: float) -> float:
 
 @case("Rotating drum", slow=True, only="defaults")
 def rotating_drum() -> Outcome:
-    r"""The bed of a drum that turns slowly keeps its dynamic angle of repose. 600 balls, friction 0.5, fill nearly half of a drum of 15
-    radii with smooth ends, at two Froude numbers $\omega^2 R / g$, beside LAMMPS with stiff springs and steps of 25 µs from the same start
-    (`tests/validation/make_drum_reference.py`). The angle is that of a line through the topmost grains, in the mean of 376 frames, which
-    is known to 0.3 degrees in each of the two; one and a half are allowed. Steps of 1 ms."""
+    r"""The bed of a slowly rotating drum keeps its dynamic angle of repose. 600 balls, friction 0.5, fill nearly half of a drum of 15
+    radii with smooth ends, at two Froude numbers $\omega^2 R / g$. The reference is LAMMPS with stiff springs and steps of 25 µs from
+    the same initial state (`tests/validation/make_drum_reference.py`). The angle is that of a line through the topmost grains, averaged
+    over 376 frames; the uncertainty is 0.3 degrees in each code. The bound is 1.5 degrees. Steps of 1 ms."""
     froudes, known = np.array(FROUDES), reference()
     wanted = np.array([known[f"{froude:g}"]["angle"] for froude in FROUDES])
     curve = Curve("angle", froudes, wanted, np.array([angle(froude) for froude in FROUDES]))

@@ -1,4 +1,4 @@
-"""Flows of grains: columns that collapse, beside experiments and beside LAMMPS from the very same start."""
+"""Flows of grains: collapsing columns, compared with experiments and with LAMMPS from the same initial state."""
 
 import functools
 
@@ -39,12 +39,13 @@ def run_out_of_lube(ratio):
 
 @case("Column collapse: run-out", slow=True, only="defaults")
 def column_collapse() -> Outcome:
-    r"""A column of grains, radius $r_0$ and height $a r_0$, is let go and spreads to $r_\infty = r_0 (1 + 1.24 a)$ for $a < 1.7$ and
-    $r_0 (1 + 1.6 \sqrt a)$ beyond, whatever the grains are made of (Lube, Huppert, Sparks and Hallworth 2004, *J. Fluid Mech.* 508, 175;
-    Lajeunesse, Mangeney-Castelnau and Vilotte 2004 find the like). Theirs are some $10^5$ to $10^7$ grains of sand, sugar or rice, here are
-    20 000 balls, $r_0$ of 22 to 45 radii, on a floor of such balls. The edge is where the deposit gets thinner than half a diameter; at one
-    diameter it lies up to 12 % further in, so a tenth is allowed. LAMMPS with stiff springs from the same start is up to 6 % away. The
-    height in the middle is no such law: sand leaves $0.88\, a^{1/6} r_0$ for $a > 1.7$, balls in both codes a third less."""
+    r"""A column of grains, radius $r_0$ and height $a r_0$, is released and spreads to $r_\infty = r_0 (1 + 1.24 a)$ for $a < 1.7$ and
+    $r_0 (1 + 1.6 \sqrt a)$ beyond, whatever the grains are made of (Lube, Huppert, Sparks and Hallworth 2004, *J. Fluid Mech.* 508,
+    175; similar results by Lajeunesse, Mangeney-Castelnau and Vilotte 2004). The experiments used some $10^5$ to $10^7$ grains of sand,
+    sugar or rice; the simulation has 20 000 balls, $r_0$ of 22 to 45 radii, on a floor of such balls. The edge is where the deposit
+    becomes thinner than half a diameter; at one diameter it lies up to 12 % further in, so the bound is one tenth. LAMMPS with stiff
+    springs from the same initial state differs by up to 6 %. The height in the middle follows no such law: sand leaves
+    $0.88\, a^{1/6} r_0$ for $a > 1.7$, balls in both codes a third less."""
     ratios = np.array(RATIOS)
     found = np.array([collapsed(ratio)["half_diameter"] for ratio in RATIOS])
     curve = Curve("run-out", ratios, run_out_of_lube(ratios), found)
@@ -54,10 +55,10 @@ def column_collapse() -> Outcome:
 
 @case("Column collapse beside LAMMPS", slow=True, only="defaults")
 def column_beside_lammps() -> Outcome:
-    r"""The same four columns, from the very same places, in LAMMPS: Hertz and Mindlin's contacts with $E = 10^9$ Pa, steps of 10 µs
-    (`tests/validation/make_column_reference.py`). Drawn are the edges where the deposit gets thinner than one diameter and than half of
-    one, the circle that holds 95 % of the volume, and the height in the middle, all over the column's radius; each is allowed to differ by
-    5 % of itself."""
+    r"""The same four columns, from identical positions, in LAMMPS: Hertz and Mindlin's contacts with $E = 10^9$ Pa, steps of 10 µs
+    (`tests/validation/make_column_reference.py`). The figure shows the edges where the deposit becomes thinner than one diameter and
+    than half a diameter, the circle that contains 95 % of the volume, and the height in the middle, all over the column's radius. Each
+    may differ by 5 % of its value."""
     names = {"one_diameter": "edge: one diameter", "height": "height", "half_diameter": "half a diameter", "holds_95": "95 % of the volume"}
     known, ratios = reference(), np.array(RATIOS)
     curves = []

@@ -1,4 +1,4 @@
-"""Dry friction: sticking, sliding, rolling, spinning, and the gap that the cone model opens."""
+"""Dry friction: sticking, sliding, rolling, spinning, and the gap of the cone model."""
 
 import numpy as np
 
@@ -29,8 +29,8 @@ def slide_down(angle, mu, friction, seconds=0.2):
 
 @case("Block on a slope")
 def incline() -> Outcome:
-    r"""A block on a slope of angle $\alpha$ sticks up to $\tan\alpha = \mu$ and slides with $a = g (\sin\alpha - \mu \cos\alpha)$ beyond
-    (Coulomb's law). Both friction models; allowed is what gravity does in a step of the 0.2 s."""
+    r"""A block on a slope of angle $\alpha$ sticks up to $\tan\alpha = \mu$ and slides with $a = g (\sin\alpha - \mu \cos\alpha)$
+    beyond (Coulomb's law). Both friction models are run; the bound is the effect of gravity in one step of the 0.2 s."""
     mu, degrees = 0.5, np.array([5, 15, 22, 25, 26, 27, 28, 30, 35, 45, 55], float)
     angles = np.radians(degrees)
     wanted = np.maximum(0.0, G * (np.sin(angles) - mu * np.cos(angles)))
@@ -40,8 +40,8 @@ def incline() -> Outcome:
 
 @case("Block that slides to rest")
 def sliding_block() -> Outcome:
-    r"""$x = v t - \tfrac{1}{2} \mu g t^2$ until $t = v / (\mu g)$, and at rest from then on. At defaults, the
-    rounding of single precision is allowed on top."""
+    r"""$x = v t - \tfrac{1}{2} \mu g t^2$ until $t = v / (\mu g)$; then the block rests. At defaults, the bound also includes the
+    rounding of single precision."""
     mu, speed = 0.4, 2.0
     times, places = record(thrown(Box((0.2, 0.2, 0.05)), 0.05, mu, speed), 0.7, lambda sim: sim.positions[1, 0], every=10)
     moving = np.minimum(times, speed / (mu * G))
@@ -52,7 +52,7 @@ def sliding_block() -> Outcome:
 @case("Ball that slips, then rolls")
 def slipping_ball() -> Outcome:
     r"""A ball thrown along a floor slips until $t = 2 v_0 / (7 \mu g)$ with $v = v_0 - \mu g t$, $\omega R = \tfrac{5}{2} \mu g t$, and
-    rolls at $\tfrac{5}{7} v_0$ from then on. At defaults, single precision may round 400 times."""
+    then rolls at $\tfrac{5}{7} v_0$. At defaults, the bound allows 400 roundings in single precision."""
     mu, speed = 0.3, 2.0
     sim = thrown(Sphere(RADIUS), RADIUS, mu, speed)
     times, found = record(sim, 0.4, lambda sim: (sim.velocities[1, 0], RADIUS * sim.angular_velocities[1, 1]), every=5)
@@ -63,8 +63,8 @@ def slipping_ball() -> Outcome:
 
 @case("Rolling friction")
 def rolling_friction() -> Outcome:
-    r"""Rolling without slip, $I \dot\omega = F R - \rho N$ and $m \dot v = -F$ give $\dot v = -\tfrac{5}{7} g \rho / R$ for a ball, until
-    it rests. At defaults, single precision may round 1 430 times."""
+    r"""Rolling without slip, $I \dot\omega = F R - \rho N$ and $m \dot v = -F$ give $\dot v = -\tfrac{5}{7} g \rho / R$ for a ball,
+    until it rests. At defaults, the bound allows 1 430 roundings in single precision."""
     arm, speed, stone = 0.01, 1.0, Material(friction=0.8, rolling_friction=0.01)
     scene = on_floor(stone)
     scene.add_body(Sphere(RADIUS), (0, 0, RADIUS), stone, velocity=(speed, 0, 0), angular_velocity=(0, speed / RADIUS, 0))
@@ -76,8 +76,8 @@ def rolling_friction() -> Outcome:
 
 @case("Spinning friction")
 def spinning_friction() -> Outcome:
-    r"""A ball that spins on the spot: $\dot\omega = -\sigma m g / I = -\tfrac{5}{2} \sigma g / R^2$, until it rests. At
-    defaults, single precision may round 1 630 times."""
+    r"""A ball that spins on the spot: $\dot\omega = -\sigma m g / I = -\tfrac{5}{2} \sigma g / R^2$, until it rests. At defaults, the
+    bound allows 1 630 roundings in single precision."""
     arm, rate, stone = 0.005, 20.0, Material(friction=0.5, spinning_friction=0.005)
     scene = on_floor(stone)
     scene.add_body(Sphere(RADIUS), (0, 0, RADIUS), stone, angular_velocity=(0, 0, rate))
@@ -96,8 +96,8 @@ def gap_while_sliding(speed, friction, mu=0.3):
 
 @case("Sliding gap of the cone model")
 def sliding_gap() -> Outcome:
-    r"""The convex relaxation of Coulomb's law (Anitescu 2006; Negrut et al. 2010) keeps a sliding contact open by $h \mu |v_t|$;
-    the Coulomb model must not. Steps of 1 ms, $\mu = 0.3$; the slip changes by $\mu g h$ within a step, which is what is allowed."""
+    r"""The convex relaxation of Coulomb's law (Anitescu 2006; Negrut et al. 2010) keeps a sliding contact open by $h \mu |v_t|$; the
+    Coulomb model must not. Steps of 1 ms, $\mu = 0.3$. The slip changes by $\mu g h$ within a step; this is the bound."""
     mu, speeds, curves = 0.3, np.linspace(0.5, 3.0, 6), []
     for friction in ("cone", "coulomb"):
         gaps, slips = np.array([gap_while_sliding(speed, friction) for speed in speeds]).T
@@ -107,9 +107,9 @@ def sliding_gap() -> Outcome:
 
 @case("Ball on a turntable")
 def turntable() -> Outcome:
-    r"""Rolling without slip on a plane that turns at $\Omega$, a ball feels $\dot v = \tfrac{2}{7} \Omega\, e_z \times v$: it runs in a
-    circle at $\tfrac{2}{7} \Omega$ wherever it is (Weltner 1979). The circle needs $\mu \ge \tfrac{2}{7} \Omega v / g = 0.102$; there
-    is 2 % more, so that a ball which finds less friction slips."""
+    r"""A ball that rolls without slip on a plane rotating at $\Omega$ obeys $\dot v = \tfrac{2}{7} \Omega\, e_z \times v$: it moves in
+    a circle at $\tfrac{2}{7} \Omega$, independent of its position (Weltner 1979). The circle needs
+    $\mu \ge \tfrac{2}{7} \Omega v / g = 0.102$; the case has 2 % more, so that the ball slips if it finds less friction."""
     table, speed, rough = 7.0, 0.5, Material(friction=0.104)
     scene = on_floor(rough, motion=ConstantVelocity(angular_velocity=(0, 0, table)))
     scene.add_body(Sphere(RADIUS), (0, 0, RADIUS), rough, velocity=(speed, 0, 0), angular_velocity=(0, speed / RADIUS, 0))
@@ -123,8 +123,8 @@ def turntable() -> Outcome:
 
 @case("Ball on a belt")
 def belt() -> Outcome:
-    r"""A ball put on a belt of speed $u$: its angular momentum about the contact stays zero, $m R v + I \omega = 0$, so it ends rolling at
-    $\tfrac{2}{7} u$; until then $v = \mu g t$. At defaults, single precision may round 200 times."""
+    r"""A ball put on a belt of speed $u$: its angular momentum about the contact stays zero, $m R v + I \omega = 0$, so it finally
+    rolls at $\tfrac{2}{7} u$; until then $v = \mu g t$. At defaults, the bound allows 200 roundings in single precision."""
     mu, speed, rubber = 0.4, 1.0, Material(friction=0.4)
     scene = on_floor(rubber, motion=ConstantVelocity((speed, 0, 0)))
     scene.add_body(Sphere(RADIUS), (0, 0, RADIUS), rubber)

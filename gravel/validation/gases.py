@@ -1,4 +1,4 @@
-"""Gases of balls: what many impacts must keep."""
+"""Gases of balls: quantities that many impacts must conserve."""
 
 import numpy as np
 
@@ -24,8 +24,8 @@ def box_of_balls(material, gravity, count=8, radius=0.04, side=1.0, speed=0.5, s
 
 @case("Energy of elastic balls with weight")
 def elastic_balls_with_weight() -> Outcome:
-    r"""512 smooth elastic balls in a box under gravity: $\sum \tfrac{1}{2} m v^2 + m g z$, from the floor, stays what it was, through some
-    70 000 impacts in 3 s. Steps of 1/500 s; half a per cent is allowed."""
+    r"""512 smooth elastic balls in a box under gravity: $\sum \tfrac{1}{2} m v^2 + m g z$, from the floor, is conserved through some 70
+    000 impacts in 3 s. Steps of 1/500 s; the bound is half a per cent."""
     sim = simulate(box_of_balls(Material(restitution=1.0, friction=0.0), (0, 0, -G)), 1 / 500)
     mass = sim.masses[6:]
 
@@ -61,19 +61,19 @@ def cooled(times, found, word, bound):
 
 @case("Frictional cooling of a gas")
 def frictional_cooling() -> Outcome:
-    r"""1 000 rough balls, 11 % of a periodic cube, lose energy at every impact: $e = 0.9$ of the normal speed is left, and friction,
-    $\mu = 0.5$, turns flight into spin and heat. Drawn are the translational and the rotational temperature, $\langle v^2 \rangle / 3$ and
-    $I \langle \omega^2 \rangle / 3 m$, over the first at the start, beside an event-driven simulation of Newton's and Coulomb's laws from
-    the same start, which has neither steps nor a solver (`tests/validation/make_cooling_reference.py`), for 0.3 s or some 7 impacts of
-    each ball; later on, rounding decides who meets whom. Steps of 1/2000 s, in which the same 3 431 impacts happen; half a per cent
-    is allowed, which is a handful of them. In steps of 1/500 s a few of them are missed where a ball meets two others in one step, and the
-    rotational temperature is off by up to 4 %."""
+    r"""1 000 rough balls, 11 % of a periodic cube, lose energy at every impact: $e = 0.9$ of the normal speed remains, and friction,
+    $\mu = 0.5$, converts translation into spin and heat. The figure shows the translational and the rotational temperature,
+    $\langle v^2 \rangle / 3$ and $I \langle \omega^2 \rangle / 3 m$, relative to the initial translational temperature. The reference
+    is an event-driven simulation of Newton's and Coulomb's laws from the same initial state, which has neither steps nor a solver
+    (`tests/validation/make_cooling_reference.py`). The comparison covers 0.3 s or some 7 impacts of each ball; later, rounding decides
+    which balls meet. With steps of 1/2000 s the same 3 431 impacts happen; the bound of half a per cent corresponds to a handful of
+    them. With steps of 1/500 s a few are missed where a ball meets two others in one step, and the rotational temperature is off by up
+    to 4 %."""
     return cooled(FIRST, temperatures(0, FIRST, 2000), "_first", 0.005)
 
 
 @case("Frictional cooling, mean of 20", slow=True, only="defaults")
 def mean_cooling() -> Outcome:
-    r"""The same gas, in the mean of 20 starts and for 2 s, in which the temperature falls to a fiftieth, beside the mean of 40 event-driven
-    runs. Steps of 1/500 s. Single runs scatter by 3 %, so the one mean is known to 0.8 % and the other to 0.5 %. Three per cent are
-    allowed."""
+    r"""The same gas, as the mean of 20 initial states over 2 s, in which the temperature falls to a fiftieth, compared with the mean of
+    40 event-driven runs. Steps of 1/500 s. Single runs scatter by 3 %, so the two means are known to 0.8 % and 0.5 %. The bound is 3 %."""
     return cooled(TIMES, np.mean([temperatures(seed, TIMES, 500) for seed in range(20)], axis=0), "", 0.03)

@@ -22,8 +22,8 @@ RADIUS, DENSITY = 0.01, 2500.0  # m, kg/m3, of balls at rest and in flow
 @case("Overlaps of random balls", only="defaults")
 def random_overlaps() -> Outcome:
     r"""Of $N$ points at random in a unit cube, $\tfrac{1}{2} N (N - 1) F(s)$ pairs are nearer than $s$, with
-    $F = \tfrac{4}{3} \pi s^3 - \tfrac{3}{2} \pi s^4 + \tfrac{8}{5} s^5 - \tfrac{1}{6} s^6$ (the distances in a cube, for $s \le 1$). Balls
-    of diameter $s$ overlap as often; the count of a sample scatters by about its square root, and four of these are allowed."""
+    $F = \tfrac{4}{3} \pi s^3 - \tfrac{3}{2} \pi s^4 + \tfrac{8}{5} s^5 - \tfrac{1}{6} s^6$ (the distances in a cube, for $s \le 1$).
+    Balls of diameter $s$ overlap as often; the count of a sample scatters by about its square root, and the bound is four times that."""
     count, sizes = 20_000, np.array([0.005, 0.01, 0.015, 0.02, 0.025, 0.03])
     places = np.random.default_rng(7).uniform(0, 1, (count, 3))
     share = 4 / 3 * np.pi * sizes**3 - 1.5 * np.pi * sizes**4 + 1.6 * sizes**5 - sizes**6 / 6
@@ -56,9 +56,9 @@ def column(half=0.08, height=0.9, settle=0.6):
 @case("Janssen's law", slow=True, only="defaults")
 def janssen() -> Outcome:
     r"""In a column of area $A$ and circumference $U$ the walls carry most of the weight:
-    $\sigma_z = \rho g \lambda (1 - e^{-z/\lambda})$ at the depth $z$, with $\lambda = A / (U \mu K)$ (Janssen 1895). $\mu$, the share of
-    friction that is used, and $K$, the walls' stress over the vertical one, are those of the whole column in the same states; the shape
-    over depth is the law's. 2 700 balls, a column 8 diameters wide, means over 0.2 s while the floor sinks by 4 mm/s."""
+    $\sigma_z = \rho g \lambda (1 - e^{-z/\lambda})$ at the depth $z$, with $\lambda = A / (U \mu K)$ (Janssen 1895). The mobilised
+    friction $\mu$ and the ratio $K$ of wall stress to vertical stress are those of the whole column in the same states; the law
+    predicts the profile over depth. 2 700 balls, a column 8 diameters wide, means over 0.2 s while the floor sinks at 4 mm/s."""
     half, layers, sim = 0.08, 10, column()
     top = np.sort(sim.positions[5:, 2])[-30:].mean() + RADIUS
     edges = np.linspace(0.0, top, layers + 1)

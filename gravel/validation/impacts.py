@@ -1,4 +1,4 @@
-"""Impacts: bounces, blows between balls, and what they must keep."""
+"""Impacts: bounces, collisions of balls, and the quantities that they must conserve."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ def bounces(times, height, e):
 
 @case("Bouncing ball")
 def bouncing_ball() -> Outcome:
-    r"""A ball dropped from $H$ rises to $e^2 H$, $e^4 H$, ...: parabolas that last $2 e^n \sqrt{2 H / g}$ each (Newton's law of
-    restitution). Steps of 1/500 s, and a bounce happens at the moment of touching."""
+    r"""A ball dropped from $H$ rises to $e^2 H$, $e^4 H$, ...: parabolas of duration $2 e^n \sqrt{2 H / g}$ (Newton's law of
+    restitution). Steps of 1/500 s; a bounce happens at the moment of contact."""
     height, curves = 0.5, []
     for e in (0.5, 0.8, 1.0):
         rubber = Material(restitution=e, friction=0.0)
@@ -37,8 +37,8 @@ def bouncing_ball() -> Outcome:
 
 @case("Two balls that collide")
 def two_balls() -> Outcome:
-    r"""Along the line of centres the blow is $(1 + e)(v_1 - v_2)\, m_1 m_2 / (m_1 + m_2)$, whatever the restitution $e$. At
-    defaults, the blow's few operations round in single precision."""
+    r"""Along the line of centres the impulse is $(1 + e)(v_1 - v_2)\, m_1 m_2 / (m_1 + m_2)$, for any restitution $e$. At defaults, the
+    few operations of the impact round in single precision."""
     m1, m2, v1, v2, values = 1.0, 3.0, 2.0, -1.0, np.linspace(0, 1, 6)
     found = []
     for e in values:
@@ -54,8 +54,8 @@ def two_balls() -> Outcome:
 
 @case("Newton's cradle")
 def cradle() -> Outcome:
-    """Five balls that touch: as many leave as strike, at the same speed, and the others rest (momentum and energy are kept). At
-    defaults, the blows round in single precision."""
+    """Five touching balls: as many leave as strike, at the same speed, and the others rest (momentum and energy are conserved). At
+    defaults, the impacts round in single precision."""
     steel, curves, number = Material(restitution=1.0, friction=0.0), [], np.arange(1, 6)
     for strikers in (1, 2, 3):
         x, velocities = 0.1 * np.arange(5.0), np.zeros((5, 3))
@@ -70,8 +70,8 @@ def cradle() -> Outcome:
 
 @case("Ball dropped with speed sideways")
 def dropped_sideways() -> Outcome:
-    r"""A ball dropped from $h$ = 0.3 m rises to $e^2 h$ whatever its speed along the floor: friction takes of that speed only (Newton's and
-    Coulomb's laws). $e = 0.8$, $\mu = 0.5$, steps of 1/500 s."""
+    r"""A ball dropped from $h$ = 0.3 m rises to $e^2 h$, whatever its tangential speed: friction reduces only the tangential speed
+    (Newton's and Coulomb's laws). $e = 0.8$, $\mu = 0.5$, steps of 1/500 s."""
     height, e, speeds = 0.3, 0.8, np.array([0.0, 1.0, 2.0, 4.0, 6.0])
     rubber, found = Material(friction=0.5, restitution=e), []
     for speed in speeds:
@@ -85,9 +85,9 @@ def dropped_sideways() -> Outcome:
 
 @case("Restitution by the angle of incidence")
 def restitution_by_angle() -> Outcome:
-    r"""A ball of 3 m/s hits the floor at an angle from its normal, and leaves it with $e$ times the normal speed, at every angle and
-    wherever in a step it touches (Newton's law). $e = 0.9$, $\mu = 0.5$, steps of 1/500 s, five places of touching within a step for
-    each angle, of which the lowest and the highest $e$ are drawn. Single precision rounds at defaults."""
+    r"""A ball of 3 m/s hits the floor at an angle from its normal, and leaves it with $e$ times the normal speed, at every angle and at
+    any phase of the step (Newton's law). $e = 0.9$, $\mu = 0.5$, steps of 1/500 s, with five phases of contact within a step for each
+    angle; the figure shows the lowest and the highest $e$. At defaults, single precision rounds."""
     e, speed, degrees = 0.9, 3.0, np.array([15, 30, 45, 60, 63, 67, 75, 80, 85], float)
     rubber, found = Material(friction=0.5, restitution=e), []
     for angle in np.radians(degrees):
@@ -99,14 +99,15 @@ def restitution_by_angle() -> Outcome:
     found = np.array(found).reshape(len(degrees), 5)
     wanted = np.full(len(degrees), e)
     curves = [Curve("lowest", degrees, wanted, found.min(axis=1)), Curve("highest", degrees, wanted, found.max(axis=1))]
-    return largest("angle from the normal, degrees", "restitution", curves, 1.0, "of one", 1e-6, 1e-5)
+    return largest("angle from the normal, degrees", "restitution", curves, 1.0, "(absolute)", 1e-6, 1e-5)
 
 
 @case("Pairs that graze")
 def grazing_pairs() -> Outcome:
-    r"""Two balls of diameter $d$ pass at a distance $b$: where they touch, the normal is at $\arcsin(b/d)$ from their way, and along it
-    they leave with $e$ times the speed of approach (Newton's law). $e = 0.9$, $\mu = 0.5$, 2 m/s, steps of 1/500 s, at five places of
-    touching within a step, of which the lowest and the highest $e$ are drawn. A hundredth is allowed: the normal is that of a step."""
+    r"""Two balls of diameter $d$ pass at a distance $b$: at contact, the normal is at $\arcsin(b/d)$ from their path, and along it they
+    separate with $e$ times the speed of approach (Newton's law). $e = 0.9$, $\mu = 0.5$, 2 m/s, steps of 1/500 s, at five phases of
+    contact within a step; the figure shows the lowest and the highest $e$. The bound is one hundredth, because the normal is that of a
+    step."""
     e, speed, d, shares = 0.9, 2.0, 0.1, np.array([0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98])
     rubber, found = Material(friction=0.5, restitution=e), []
     for share in shares:
@@ -120,15 +121,15 @@ def grazing_pairs() -> Outcome:
     found = np.array(found).reshape(len(shares), 5)
     wanted = np.full(len(shares), e)
     curves = [Curve("lowest", shares, wanted, found.min(axis=1)), Curve("highest", shares, wanted, found.max(axis=1))]
-    return largest("distance of passing, diameters", "restitution", curves, 1.0, "of one", 0.01)
+    return largest("distance of passing, diameters", "restitution", curves, 1.0, "(absolute)", 0.01)
 
 
 @case("Oblique impact")
 def oblique_impact() -> Outcome:
-    r"""A ball without spin hits the floor askew. Friction acts with $\mu (1 + e) v_n$ while the contact slips; where $\tfrac{2}{7} v_t$ is
-    less than that, it ends slipping, and the ball leaves rolling at $\tfrac{5}{7} v_t$ (Walton 1993). A contact found before
-    it touches has a longer lever arm, by up to half of the way of a step: 0.3 % of the radius at steps of 0.2 ms, for which 0.1 % of the
-    blow is allowed."""
+    r"""A ball without spin hits the floor obliquely. Friction acts with $\mu (1 + e) v_n$ while the contact slips; if
+    $\tfrac{2}{7} v_t$ is less than that, slip ends, and the ball leaves rolling at $\tfrac{5}{7} v_t$ (Walton 1993). A speculative
+    contact has a longer lever arm, by up to half of the motion in a step: 0.3 % of the radius at steps of 0.2 ms, for which the bound
+    allows 0.1 % of the impact speed."""
     mu, e, down, speeds = 0.1, 0.8, 3.0, np.array([0.25, 0.5, 1.0, 1.5, 1.8, 2.0, 2.5, 3.0, 4.0])
     rubber, found = Material(friction=mu, restitution=e), []
     for speed in speeds:
@@ -140,7 +141,7 @@ def oblique_impact() -> Outcome:
         Curve("along the floor", speeds, np.maximum(speeds - blow, 5 / 7 * speeds), found[:, 0]),
         Curve("up", speeds, np.full(len(speeds), e * down), found[:, 2]),
     ]
-    return largest("speed along the floor before, m/s", "speed after, m/s", curves, down, "of the speed of the blow", 0.001)
+    return largest("speed along the floor before, m/s", "speed after, m/s", curves, down, "of the impact speed", 0.001)
 
 
 def gas(seed=1):
@@ -156,9 +157,9 @@ def gas(seed=1):
 
 @case("Energy and momentum of a gas")
 def elastic_gas() -> Outcome:
-    r"""27 smooth elastic balls between walls: the energy stays, and only the walls change the momentum,
-    $P(t) = P(0) + \sum \gamma_{wall}$, with the impulses $\gamma$ of the contact table. At defaults, each of about
-    150 blows rounds in single precision."""
+    r"""27 smooth elastic balls between walls: the energy is conserved, and only the walls change the momentum,
+    $P(t) = P(0) + \sum \gamma_{wall}$, with the impulses $\gamma$ of the contact table. At defaults, each of about 150 impacts rounds
+    in single precision."""
     sim = gas()
     mass = sim.masses[6:, None]
     pushed = np.zeros(3)

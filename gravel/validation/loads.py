@@ -1,4 +1,4 @@
-"""Loads at rest: stacks, and what must stand or fall."""
+"""Loads at rest: stacks, and structures that must stand or fall."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from gravel.validation.running import G, advance, on_floor, record, simulate
 
 @case("Loads in a stack")
 def stack() -> Outcome:
-    r"""In a stack of eight boxes, each face bears the weight above it: $F_k = (8 - k)\, m g$ on the box $k$ below, the floor all of it.
-    At defaults, within 1 %: what the tolerance leaves is small enough to read forces of single steps."""
+    r"""In a stack of eight boxes, each face carries the weight above it: $F_k = (8 - k)\, m g$ on the box $k$ below, and the floor
+    carries all of it. At defaults the bound is 1 %: the tolerance is tight enough to read forces of single steps."""
     stone, count = Material(density=2000, friction=0.5), 8
     scene = on_floor(stone)
     boxes = scene.add_bodies(Box((0.1, 0.1, 0.1)), [(0, 0, 0.1 + 0.2 * k) for k in range(count)], stone)
@@ -25,9 +25,9 @@ def stack() -> Outcome:
 
 @case("Plate on three balls")
 def plate_on_balls() -> Outcome:
-    r"""A plate lies on three balls at $p_1, p_2, p_3$, its centre at $p$: $\sum F_i = m g$ and $\sum F_i (p_i - p) = 0$ give all
-    three forces. They are read off the contact table at each of 500 steps of 1/500 s, half a second after the plate of steel fell on the
-    balls of glass from 1 mm. Every single one is within 1 % at defaults."""
+    r"""A plate lies on three balls at $p_1, p_2, p_3$, its centre at $p$: $\sum F_i = m g$ and $\sum F_i (p_i - p) = 0$ give all three
+    forces. They are read from the contact table at each of 500 steps of 1/500 s, half a second after the steel plate fell on the glass
+    balls from 1 mm. At defaults every single force is within 1 %."""
     r, middle, corners = 0.03, np.array([-0.04, -0.05]), np.array([(-0.3, -0.2), (0.25, -0.15), (0.05, 0.3)])
     steel, glass = Material(density=7800, friction=0.4), Material(density=2500, friction=0.4)
     scene = on_floor(steel)
@@ -64,11 +64,11 @@ def overhanging(share):
 
 @case("Bricks that hang out")
 def overhang() -> Outcome:
-    r"""Five bricks of length $L$ can hang out by $\tfrac{L}{2} (1 + \tfrac{1}{2} + \dots + \tfrac{1}{5})$ and no further. Drawn is whether
-    the top brick has sunk by more than a millimetre after 0.6 s, over the share of that limit."""
+    r"""Five bricks of length $L$ can overhang by $\tfrac{L}{2} (1 + \tfrac{1}{2} + \dots + \tfrac{1}{5})$ and no further. The figure
+    shows whether the top brick has sunk by more than a millimetre after 0.6 s, as a function of the share of that limit."""
     shares = np.array([0.9, 0.94, 0.98, 1.02, 1.06, 1.1])
     fell = np.array([float(overhanging(share) > 1e-3) for share in shares])
-    return largest("overhang, of the limit", "falls", [Curve("bricks", shares, (shares > 1).astype(float), fell)], 1.0, "of one", 0.0)
+    return largest("overhang, of the limit", "falls", [Curve("bricks", shares, (shares > 1).astype(float), fell)], 1.0, "(absolute)", 0.0)
 
 
 def logs_apart(share):
@@ -85,9 +85,9 @@ def logs_apart(share):
 
 @case("Three logs")
 def three_logs() -> Outcome:
-    r"""Two logs on a floor and a third on them stay only if the floor's friction is at least $(2 - \sqrt 3) / 3 = 0.0893$: the upper log
-    pushes the lower ones apart at 30° from the vertical, and each bears half of its weight beside its own."""
+    r"""Two logs on a floor with a third on top are stable only if the floor's friction is at least $(2 - \sqrt 3) / 3 = 0.0893$: the
+    upper log pushes the lower ones apart at 30° from the vertical, and each carries half of its weight besides its own."""
     shares = np.array([0.85, 0.9, 0.95, 1.05, 1.1, 1.15])
     fell = np.array([float(logs_apart(share) > 1e-4) for share in shares])
     curve = Curve("logs", shares, (shares < 1).astype(float), fell)
-    return largest("friction, of what is needed", "rolls apart", [curve], 1.0, "of one", 0.0)
+    return largest("friction, of what is needed", "rolls apart", [curve], 1.0, "(absolute)", 0.0)

@@ -43,8 +43,8 @@ def swing_of(times, angle, reduced):
 
 @case("Pendulum with a wide swing")
 def pendulum_swing() -> Outcome:
-    r"""Let go at $\theta_0 = 2$ rad, $\theta = 2 \arcsin(k\, \mathrm{sn}(\sqrt{g/l}\, t + K(k), k))$ with $k = \sin(\theta_0 / 2)$ and the
-    reduced length $l = (I + m r^2) / (m r)$: the period is $4 K(k) \sqrt{l/g}$, not the small swing's."""
+    r"""Released at $\theta_0 = 2$ rad, $\theta = 2 \arcsin(k\, \mathrm{sn}(\sqrt{g/l}\, t + K(k), k))$ with $k = \sin(\theta_0 / 2)$
+    and the reduced length $l = (I + m r^2) / (m r)$: the period is $4 K(k) \sqrt{l/g}$, longer than that of small swings."""
     sim, hinge = pendulum(1e-3)
     times, found = record(sim, 6.0, lambda sim: sim.joints.angle[hinge], every=40)
     return largest("time, s", "angle, rad", [Curve("θ", times, pendulum_angle(times), found)], 2.0, "of the swing", 1e-4)
@@ -52,8 +52,9 @@ def pendulum_swing() -> Outcome:
 
 @case("Order of the step", only="tight")
 def order_of_the_step() -> Outcome:
-    r"""The error of that pendulum after 1 s falls with the square of the step, $e \propto h^2$: the line passes through the error at the
-    smallest step. The error here is the largest misfit of $\log_2 e$ from the line. Single precision would hide it: tight settings only."""
+    r"""The error of that pendulum after 1 s falls with the square of the step, $e \propto h^2$: the line passes through the error at
+    the smallest step. The error of the case is the largest deviation of $\log_2 e$ from the line. Single precision would hide it, so
+    the case runs at tight settings only."""
     steps = np.array([8e-3, 4e-3, 2e-3, 1e-3, 5e-4])
     errors = []
     for step in steps:
@@ -68,10 +69,10 @@ def order_of_the_step() -> Outcome:
 
 @case("Chain with a heavy payload")
 def loaded_chain() -> Outcome:
-    r"""Ten thin links, jointed as balls in sockets, carry $10^4$ times the mass of one and swing from 45°. What they weigh is nothing
-    beside the pull, so the chain stays straight and the payload is a pendulum of its length $L$; with the chain as a rod of mass $m$ the
-    reduced length is $L (M + m/3) / (M + m/2)$. Steps of 1/500 s, for which links that swing across the taut chain are far too fast;
-    a thousandth of the length is allowed, in which both a chain that opens and a swing out of pace would be seen."""
+    r"""Ten thin links, connected by spherical joints, carry $10^4$ times the mass of one and swing from 45°. Their weight is negligible
+    compared with the tension, so the chain stays straight and the payload is a pendulum of its length $L$; with the chain as a rod of
+    mass $m$ the reduced length is $L (M + m/3) / (M + m/2)$. Steps of 1/500 s cannot resolve the transverse oscillations of links in
+    the taut chain. The bound is a thousandth of the length, which would reveal both an opening chain and a wrong period."""
     count, link, load, lean = 10, 0.1, 1e4, np.pi / 4
     scene, last, length = machine(), None, count * link
     down, turn = np.array([np.sin(lean), 0, -np.cos(lean)]), (np.cos(lean / 2), 0, -np.sin(lean / 2), 0)
@@ -104,8 +105,8 @@ def double_pendulum_motion(times, start, lengths, masses):
 
 @case("Double pendulum")
 def double_pendulum() -> Outcome:
-    """Two point masses on rods without mass, from angles at which the motion is wild, against Lagrange's equations integrated by SciPy
-    (DOP853, tolerances 1e-11). At defaults, single precision may round 10 000 times, at 5 m/s."""
+    """Two point masses on massless rods, from angles with chaotic motion, are compared with Lagrange's equations integrated by SciPy
+    (DOP853, tolerances 1e-11). At defaults, the bound allows 10 000 roundings in single precision, at 5 m/s."""
     lengths, masses, start = (1.0, 0.7), (2.0, 1.5), (2.0, 2.6)
     scene, places, point = machine(), [], np.zeros(3)
     for k in range(2):
@@ -141,7 +142,7 @@ def heavy_top() -> Outcome:
     turn = pace * times
     wanted = np.column_stack([np.sin(tilt) * np.cos(turn), np.sin(tilt) * np.sin(turn), np.full(len(times), np.cos(tilt))])
     curves = [Curve(name, times, wanted[:, k], found[:, k]) for k, name in enumerate("xyz")]
-    return largest("time, s", "direction of the axis", curves, 1.0, "of one", 5e-5)
+    return largest("time, s", "direction of the axis", curves, 1.0, "(absolute)", 5e-5)
 
 
 @case("Damped spring")
@@ -202,8 +203,8 @@ def slider_crank() -> Outcome:
 
 @case("Four-bar linkage")
 def four_bar() -> Outcome:
-    """A crank at constant speed moves a rocker; its angle follows from where two circles meet, about the crank's pin (the coupler's
-    length) and about the rocker's hinge."""
+    """A crank at constant speed moves a rocker; its angle follows from the intersection of two circles, about the crank's pin (the
+    coupler's length) and about the rocker's hinge."""
     crank, coupler, rocker, ground, start, speed = 0.1, 0.4, 0.3, 0.45, 0.7, 15.0
 
     def poses(theta):
@@ -227,7 +228,7 @@ def four_bar() -> Outcome:
 
 @case("Universal joint")
 def universal_joint() -> Outcome:
-    r"""Two shafts at an angle $\beta$: $\tan\varphi_2 = \cos\beta \tan\varphi_1$. Drawn is by how much the driven one is ahead."""
+    r"""Two shafts at an angle $\beta$: $\tan\varphi_2 = \cos\beta \tan\varphi_1$. The figure shows the lead of the driven shaft."""
     bend, rate = 0.6, 10.0
     first, second, up = np.array([1.0, 0, 0]), np.array([np.cos(bend), 0, np.sin(bend)]), np.array([0, 1.0, 0])
     scene = machine((0, 0, 0))

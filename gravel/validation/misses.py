@@ -1,5 +1,6 @@
-"""Bounds that are known to be missed: by case and settings, each with its reason in one sentence. The page prints them; the tests expect
-them, and fail where a miss is not named here or where one that is named has gone."""
+"""Known misses of bounds, by case and settings, each with its reason in one sentence. The page prints them. The tests expect them, and
+fail if a miss is not listed here or if a listed one has disappeared.
+"""
 
 KNOWN_MISSES: dict[tuple[str, str], str] = {
     ("column-beside-lammps", "defaults"): "one of the sixteen lengths differs by 5.04 %, where 5 % are allowed.",

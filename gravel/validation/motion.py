@@ -32,8 +32,8 @@ def own_rates(sim):
 
 @case("Free flight")
 def free_flight() -> Outcome:
-    r"""A box is thrown up: $x(t) = x_0 + v_0 t + \tfrac{1}{2} g t^2$. The midpoint rule knows parabolas, so what is left is rounding;
-    at defaults that of single precision, 1 000 times."""
+    r"""A box is thrown up: $x(t) = x_0 + v_0 t + \tfrac{1}{2} g t^2$. The midpoint rule is exact for parabolas, so only rounding
+    remains; at defaults 1 000 roundings in single precision."""
     start, velocity, gravity = np.array([0.0, 0.0, 1.0]), np.array([2.0, 0.0, 4.0]), np.array([0.0, 0.0, -G])
     scene = Scene(gravity=gravity)
     scene.add_body(Box((0.1, 0.2, 0.3)), start, velocity=velocity)
@@ -45,11 +45,12 @@ def free_flight() -> Outcome:
 
 @case("Spin about the intermediate axis")
 def intermediate_axis() -> Outcome:
-    r"""A box spun about its middle axis turns over again and again (Dzhanibekov's effect). With $I_1 < I_2 < I_3$ and $L^2 > 2 E I_2$ the
-    rates in its own frame are Jacobi's functions, $\omega_1 = a_1 \mathrm{cn}\,\tau$, $\omega_2 = a_2 \mathrm{sn}\,\tau$,
-    $\omega_3 = a_3 \mathrm{dn}\,\tau$ with $\tau = t \sqrt{(I_3 - I_2)(L^2 - 2 E I_1) / (I_1 I_2 I_3)} + \tau_0$ (Landau and Lifshitz,
-    *Mechanics*, section 37). The motion leaves the axis by a factor of e every 0.21 s, and with it what single precision has rounded away:
-    so at defaults one hundredth of the spin is allowed."""
+    r"""A box spun about its intermediate axis flips over periodically (Dzhanibekov's effect). With $I_1 < I_2 < I_3$ and
+    $L^2 > 2 E I_2$ the rates in the body frame are Jacobi's elliptic functions, $\omega_1 = a_1 \mathrm{cn}\,\tau$,
+    $\omega_2 = a_2 \mathrm{sn}\,\tau$, $\omega_3 = a_3 \mathrm{dn}\,\tau$ with
+    $\tau = t \sqrt{(I_3 - I_2)(L^2 - 2 E I_1) / (I_1 I_2 I_3)} + \tau_0$ (Landau and Lifshitz, *Mechanics*, section 37). The deviation
+    from the axis grows by a factor of e every 0.21 s, and so does the rounding error of single precision; so at defaults the bound is
+    one hundredth of the spin."""
     spin = np.array([0.0, 10.0, 0.1])
     i1, i2, i3 = inertia = moments(HALF, MASS)
     square, twice = np.sum((inertia * spin) ** 2), inertia @ spin**2  # L2 and 2 E
@@ -67,7 +68,7 @@ def intermediate_axis() -> Outcome:
 
 @case("Free symmetric top")
 def symmetric_top() -> Outcome:
-    r"""The axis of a free top with moments $(I_t, I_t, I_3)$ turns about its angular momentum at $|L| / I_t$: by Rodrigues' formula
+    r"""The axis of a free top with moments $(I_t, I_t, I_3)$ rotates about its angular momentum at $|L| / I_t$: by Rodrigues' formula,
     about $L / |L|$ by the angle $|L| t / I_t$."""
     half, spin, up = (0.2, 0.2, 0.05), np.array([3.0, 0.0, 9.0]), np.array([0.0, 0.0, 1.0])
     inertia = moments(half, MASS)
@@ -78,4 +79,4 @@ def symmetric_top() -> Outcome:
     angle = (length / inertia[0] * times)[:, None]
     wanted = up * np.cos(angle) + np.cross(along, up) * np.sin(angle) + along * (along @ up) * (1 - np.cos(angle))
     curves = [Curve(name, times, wanted[:, k], axes[:, k]) for k, name in enumerate("xyz")]
-    return largest("time, s", "direction of the axis", curves, 1.0, "of one", 2e-4)
+    return largest("time, s", "direction of the axis", curves, 1.0, "(absolute)", 2e-4)

@@ -1,7 +1,7 @@
 """Runs cases, draws their figures, and writes the page that shows them.
 
-In: names of cases, a folder. Out: ``NAME.svg`` for each, ``figures.json`` with the numbers of all that have ever run there, and
-``FIGURES.md``, which has the table and every figure. Cases that did not run this time keep their rows and figures.
+In: names of cases, a folder. Out: ``NAME.svg`` for each, ``figures.json`` with the numbers of all cases ever run there, and
+``FIGURES.md`` with the table and every figure. Cases that did not run this time keep their rows and figures.
 """
 
 import math
@@ -21,19 +21,19 @@ from gravel.validation.rows import Found, Row, read_rows, row_of, write_rows
 PAGE = "FIGURES.md"
 SHARED = ("flows",)  # families whose cases look at the same runs
 HEAD = """# Formula against simulation
-Each figure shows what a formula says (line) and what gravel does (circles: at default settings; crosses: at tight ones), and below it the
-difference. At defaults means `Simulation(scene, dt)` as every user gets it: single precision, default solver, tolerance and friction.
-Tight means double precision and a tolerance of 1e-10 m/s, so that what is left is the error of the step itself. Some cases run at one
-of the two only: those that count contacts, and large ones, which would take hours at tight settings.
+Each figure shows a formula (line) and the result of gravel (circles: default settings; crosses: tight settings), with the difference
+below. Default settings are those of `Simulation(scene, dt)`: single precision, default solver, tolerance and friction. Tight settings
+are double precision and a tolerance of 1e-10 m/s, so that only the error of the step itself remains. Some cases run at one of the two
+only: those that count contacts, and large ones, which would take hours at tight settings.
 
 `gravel validate -o docs/validation` runs all cases, draws the figures and writes this page: {minutes} minutes on one core;
-`--workers 2` uses two. `gravel validate {example} -o docs/validation` renews one of them and keeps the rest.
-The tests hold every bound (`tests/validation/test_cases.py`; cases marked slow: `pytest -m slow`), and check that wrong friction, gravity,
-restitution or inertia would be seen (`tests/validation/test_cases_can_fail.py`).
+`--workers 2` uses two. `gravel validate {example} -o docs/validation` runs one of them again and keeps the rest.
+The tests check every bound (`tests/validation/test_cases.py`; cases marked slow: `pytest -m slow`), and verify that wrong friction,
+gravity, restitution or inertia would be noticed (`tests/validation/test_cases_can_fail.py`).
 
 {count} cases, computed with gravel {version}.{exceptions}
 
-| case | error at defaults | allowed | | error, tight | allowed | | measured by |
+| case | error at defaults | bound | | error, tight | bound | | unit or scale |
 |---|---|---|---|---|---|---|---|
 """
 
@@ -150,7 +150,7 @@ def misses(rows: Mapping[str, Row]) -> str:
 
 
 def section(case: Case, row: Row) -> str:
-    parts = [f"{LOOK[at][2]} {written(found.error)} {row.measure} (allowed {written(found.bound)})" for at, found in row.found.items()]
+    parts = [f"{LOOK[at][2]} {written(found.error)} {row.measure} (bound {written(found.bound)})" for at, found in row.found.items()]
     kept = f"Largest error {', '.join(parts)}."
     return f"### {case.title}\n{case.text} {kept}\n\n![{case.title}: formula and simulation]({case.name}.svg)\n\n"
 

@@ -1,4 +1,4 @@
-"""Rolling on a rim: a disk that whirls."""
+"""Rolling on a rim: Euler's disk."""
 
 import numpy as np
 
@@ -32,12 +32,12 @@ def spun(tilt, dt, seconds, every):
 
 @case("Euler's disk")
 def eulers_disk() -> Outcome:
-    r"""A disk rolls round and round on its rim, tilted by $\alpha$, while its centre rests: it precesses at
-    $\Omega^2 = 4 g / (r \sin\alpha)$ if it is thin, ever faster as it lies down. With half of the thickness $c$ and the moments $A$ across
-    and $C$ along the axis, $\Omega^2 \sin\alpha\, (A \cos\alpha - C \tfrac{c}{r} \sin\alpha) = m g\, (r \cos\alpha - c \sin\alpha)$: the
-    weight's moment about the centre turns the angular momentum. Drawn is the mean rate over a turn of $2 \pi / \Omega$, in steps of
-    0.01 $/ \Omega$, which is what the point of contact moves along the rim, in radians; half a per cent is allowed. In such steps the tilt
-    falls by up to 2.6 % in a turn, in half of them by half as much."""
+    r"""A disk rolls on its rim, tilted by $\alpha$, while its centre rests. A thin disk precesses at $\Omega^2 = 4 g / (r \sin\alpha)$,
+    ever faster as the tilt decreases. With half of the thickness $c$ and the moments $A$ across and $C$ along the axis,
+    $\Omega^2 \sin\alpha\, (A \cos\alpha - C \tfrac{c}{r} \sin\alpha) = m g\, (r \cos\alpha - c \sin\alpha)$: the moment of the contact
+    force about the centre rotates the angular momentum. The figure shows the mean rate over a turn of $2 \pi / \Omega$, in steps of
+    0.01 $/ \Omega$, in which the contact point moves by 0.01 rad along the rim; the bound is half a per cent. With such steps the tilt
+    decreases by up to 2.6 % in a turn; with steps half as long, by half as much."""
     tilts, found = np.radians([3.0, 5.0, 10.0, 15.0, 20.0]), []
     for tilt in tilts:
         times, axes = spun(tilt, 0.01 / pace_of(tilt), 2 * np.pi / pace_of(tilt), every=8)

@@ -1,6 +1,7 @@
-"""Rows of the page of figures: what cases found, in numbers, kept in ``figures.json`` beside the page.
+"""Rows of the page of figures: the numerical results of cases, kept in ``figures.json`` beside the page.
 
-So one case can be run again, and the page written anew with the others' rows as they were. A row says which version of gravel made it.
+So one case can be run again, and the page rewritten with the rows of the others unchanged. A row names the version of gravel that made
+it.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""How cases run: at the settings that every user gets, and at tight ones; and what they note on their way.
+"""How cases run: at default settings and at tight ones; and how they record values.
 
-A case calls ``simulate(scene, dt)`` and does not know which of the two it is in: ``at("defaults")`` or ``at("tight")`` around it decides.
+A case calls ``simulate(scene, dt)`` without knowing the settings: ``at("defaults")`` or ``at("tight")`` around the call selects them.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Sheared cells: friction and solid fraction of a steady flow of balls, beside LAMMPS."""
+"""Sheared cells: friction and solid fraction of a steady flow of balls, compared with LAMMPS."""
 
 import json
 
@@ -61,11 +61,11 @@ def reference() -> dict:
 
 @case("Friction and fraction of a sheared cell", slow=True, only="defaults")
 def sheared_cell() -> Outcome:
-    r"""A dense flow of balls that is sheared at $\dot\gamma$ under the stress $P$ has a friction $\mu = \tau / P$ and a solid fraction
-    $\varphi$ that depend on the inertial number $I = \dot\gamma d \sqrt{\rho / P}$ alone (GDR MiDi 2004; da Cruz et al. 2005). 1 000 balls
-    in a periodic cell with Lees and Edwards' boundaries, friction 0.5, beside LAMMPS with stiff springs and steps of 25 µs
-    (`tests/validation/make_shear_reference.py`; its means are known to 0.5 % and 0.1 %). Means over a strain of ten, in steps of 0.004
-    of strain, 1.3 and 0.4 ms; 3 % are allowed."""
+    r"""A dense flow of balls, sheared at $\dot\gamma$ under the stress $P$, has a friction $\mu = \tau / P$ and a solid fraction
+    $\varphi$ that depend on the inertial number $I = \dot\gamma d \sqrt{\rho / P}$ alone (GDR MiDi 2004; da Cruz et al. 2005). 1 000
+    balls in a periodic cell with Lees and Edwards' boundaries, friction 0.5, are compared with LAMMPS with stiff springs and steps of
+    25 µs (`tests/validation/make_shear_reference.py`; its means are known to 0.5 % and 0.1 %). Means over a strain of ten, in steps of
+    0.004 of strain, 1.3 and 0.4 ms; the bound is 3 %."""
     numbers, known = np.array(NUMBERS), reference()
     found = np.array([flow(number, 4e-3 / rate_of(number)) for number in NUMBERS])
     names = {"friction": "μ", "fraction": "φ"}

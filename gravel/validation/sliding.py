@@ -1,4 +1,4 @@
-"""Blocks that are set sliding: they stay down, stay upright, and stop where Coulomb's law says."""
+"""Blocks set sliding: they stay on the floor, stay upright, and stop where Coulomb's law predicts."""
 
 import numpy as np
 
@@ -33,9 +33,10 @@ def way_of(times, speed, mu):
 
 @case("Block set sliding")
 def block_set_sliding() -> Outcome:
-    r"""A flat block that lies on a floor and is given 5 m/s, $\mu = 0.5$, stays down, $z = 0$, and stops after $v^2 / (2 \mu g)$ = 2.55 m
-    (Coulomb's law). The convex relaxation throws it up at $v_z = \mu v / (1 + \mu^2)$, 205 mm high, at any step. Steps of 1/500 s; in the
-    step in which it stops the way is off by up to $\tfrac{1}{8} \mu g h^2$. At defaults, single precision rounds on top of that."""
+    r"""A flat block on a floor is given 5 m/s. With $\mu = 0.5$ it stays on the floor, $z = 0$, and stops after $v^2 / (2 \mu g)$ =
+    2.55 m (Coulomb's law). The convex relaxation throws it up at $v_z = \mu v / (1 + \mu^2)$, 205 mm high, at any step size. Steps of
+    1/500 s; in the step in which the block stops, the distance is off by up to $\tfrac{1}{8} \mu g h^2$. At defaults, rounding in
+    single precision adds to that."""
     mu, speed = 0.5, 5.0
     times, found = set_sliding((0.2, 0.2, 0.05), mu, speed, 1.2)
     curves = [Curve("way", times, way_of(times, speed, mu), found[:, 0]), Curve("height", times, np.zeros(len(times)), found[:, 1])]
@@ -44,9 +45,9 @@ def block_set_sliding() -> Outcome:
 
 @case("Tall block that just does not tip")
 def tall_block() -> Outcome:
-    r"""Friction at the foot of a sliding block, $2 b$ wide and $2 c$ high, turns it with $\mu m g c$, its weight holds it
+    r"""Friction at the foot of a sliding block, $2 b$ wide and $2 c$ high, tips it with the moment $\mu m g c$, and its weight holds it
     with $m g b$: it slides upright if $b / c > \mu$. Here $\mu = 0.45$, $b / c = 0.46$, and 3 m/s, steps of 1/500 s:
-    $x = v t - \tfrac{1}{2} \mu g t^2$ until it rests, and no tilt. A tenth of a millimetre and of a milliradian is allowed."""
+    $x = v t - \tfrac{1}{2} \mu g t^2$ until it rests, and no tilt. The bound is a tenth of a millimetre and of a milliradian."""
     mu, speed = 0.45, 3.0
     times, found = set_sliding((0.046, 0.05, 0.1), mu, speed, 0.8)
     nothing = np.zeros(len(times))

@@ -1,4 +1,4 @@
-"""Stacks, walls and pyramids: what must stand, stands still."""
+"""Stacks, walls and pyramids: stable structures stand still."""
 
 import numpy as np
 
@@ -37,15 +37,15 @@ def tower(count=10, half=0.1):
 
 @case("Ten boxes stacked")
 def ten_boxes() -> Outcome:
-    """Ten boxes of 0.2 m, exactly one on top of the other, for 10 s, in steps of 1/500 s: at rest they are in balance, so nothing moves.
-    A hundredth of a millimetre is allowed."""
+    """Ten boxes of 0.2 m, exactly one on top of the other, for 10 s, in steps of 1/500 s. They are in equilibrium, so nothing moves.
+    The bound is a hundredth of a millimetre."""
     return rests({"boxes": drift(pile((Box((0.1, 0.1, 0.1)), tower())), 10.0)}, 0.01)
 
 
 @case("Towers for a minute", slow=True)
 def towers() -> Outcome:
-    """Ten boxes of 0.2 m, and ten cylinders as high and wide, each exactly on top of the other, for 60 s, in steps of 1/500 s: nothing
-    moves. A hundredth of a millimetre is allowed."""
+    """Ten boxes of 0.2 m, and ten cylinders as high and wide, each exactly on top of the other, for 60 s, in steps of 1/500 s. Nothing
+    moves; the bound is a hundredth of a millimetre."""
     shapes = {"boxes": Box((0.1, 0.1, 0.1)), "cylinders": Cylinder(0.1, half_length=0.1)}
     return rests({name: drift(pile((shape, tower())), 60.0) for name, shape in shapes.items()}, 0.01)
 
@@ -66,8 +66,8 @@ def pyramid(rows=10, half=0.1):
 
 @case("Wall and pyramid", slow=True, only="defaults")
 def wall_and_pyramid() -> Outcome:
-    """A wall of 10 rows of 10 bricks in bond, with half a brick at both ends of every other row, and a pyramid of 55 boxes, for 60 s, in
-    steps of 1/500 s. What lies below each carries it on both sides of its centre: there are loads in balance, so they stand, and a tenth
-    of a millimetre in a minute is allowed. Loads are not determined by statics, so how they are shared is not looked at."""
+    """A wall of 10 rows of 10 bricks in bond, with half a brick at both ends of every other row, and a pyramid of 55 boxes, for 60 s,
+    in steps of 1/500 s. Each body is supported on both sides of its centre. So an equilibrium exists and they stand; the bound is a
+    tenth of a millimetre in a minute. Statics does not determine the loads, so their distribution is not compared."""
     piles = {"wall": brick_wall(), "pyramid": [(Box((0.1, 0.1, 0.1)), pyramid())]}
     return rests({name: drift(pile(*parts), 60.0) for name, parts in piles.items()}, 0.1)

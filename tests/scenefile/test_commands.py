@@ -37,8 +37,8 @@ def test_init_check_and_run_the_starter(call, tmp_path):
     result = call("init")
     assert result.exit_code == 0 and "wrote my.yaml" in result.output
     result = call("check", "my.yaml")
-    assert result.exit_code == 0 and "my.yaml is sound" in result.output and "warning" not in result.output
-    assert "3 materials" in result.output and "poured while it runs: 400 bodies a second" in result.output
+    assert result.exit_code == 0 and "my.yaml is valid" in result.output and "warning" not in result.output
+    assert "3 materials" in result.output and "poured during the run: 400 bodies a second" in result.output
     result = call("run", "my.yaml", "--quiet", "--time", 0.6)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "my.vtkhdf").exists() and (tmp_path / "my.png").read_bytes()[:4] == b"\x89PNG"
@@ -89,7 +89,7 @@ def test_check_warns_of_overlaps_and_long_steps(call, tmp_path):
     )
     output = call("check", "a.yaml").output
     assert "1 pair of bodies overlap at the start, 'a' and 'b' by 0.05 m" in output
-    assert "'b' may move 0.09 m in a step by its speed" in output and "'c' swings 10 times a second: dt below 0.005 s" in output
+    assert "'b' may move 0.09 m in a step by its speed" in output and "'c' oscillates 10 times a second: use a dt below 0.005 s" in output
 
 
 def test_check_suspects_other_units(call, tmp_path):
@@ -148,8 +148,8 @@ def test_resuming_another_file_is_refused(call, tmp_path):
     result = call("run", "p.yaml", "--quiet", "--resume", "p.h5")
     assert result.exit_code == 1 and "p.yaml is not as it was when the run began" in result.output
     (tmp_path / "q.yaml").write_text(POURED)
-    assert "scene must be p.yaml to go on" in call("run", "q.yaml", "--quiet", "--resume", "p.h5").output
-    assert "scene must be p.yaml to go on" in call("run", "pile", "--quiet", "--resume", "p.h5").output
+    assert "scene must be p.yaml to continue" in call("run", "q.yaml", "--quiet", "--resume", "p.h5").output
+    assert "scene must be p.yaml to continue" in call("run", "pile", "--quiet", "--resume", "p.h5").output
 
 
 def test_options_of_run_with_a_file(call, tmp_path):

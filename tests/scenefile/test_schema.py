@@ -29,9 +29,9 @@ from gravel.simulation import Simulation
 ROOT = pathlib.Path(__file__).parents[2]
 BEYOND = (  # what a schema cannot see: names that must exist, files, numbers that depend on each other
     *("must be the name of", "did you mean 'glass'", "did you mean 'ball'", "does not exist", "low < high", "not periodic", "must span"),
-    *("is made of itself", "or sizes must be given", "must be at most 8", "must be above low", "must hold", "for each box"),
-    *("two different bodies", "lower <= upper", "must not be zero", "must rise", "name of its own", "has no mass", "how large it is"),
-    *("must be finite", "must have a direction", "cannot be given", "triangle inequality", "is there twice", "at least one body"),
+    *("contains itself", "or sizes must be given", "must be at most 8", "must be above low", "must hold", "for each box"),
+    *("two different bodies", "lower <= upper", "must not be zero", "must rise", "unique name", "has no mass", "how large it is"),
+    *("must be finite", "must have a direction", "cannot be given", "triangle inequality", "is given twice", "at least one body"),
 )
 
 

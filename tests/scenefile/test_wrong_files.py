@@ -20,7 +20,7 @@ AFTER_SOUND = [
     ("materials: {a: {density: .nan}}\n", 1, "materials.a.density", "must be finite"),
     ("materials: [a, b]\n", 1, "materials", "must be materials by their names, not a list of 2"),
     ("materials:\n  a:\n", 2, "materials.a", "not nothing"),
-    ("materials:\n  a: {friction: 0.1, friction: 0.2}\n", 2, "materials.a.friction", "is there twice: first on line"),
+    ("materials:\n  a: {friction: 0.1, friction: 0.2}\n", 2, "materials.a.friction", "is given twice: first on line"),
     ("pairs:\n- materials: [gls, steel]\nmaterials: {steel: {}, glass: {}}\n", 2, "pairs[0].materials[0]", "did you mean 'glass'?"),
     ("materials: {glass: {}}\npairs:\n- {materials: [glass]}\n", 3, "pairs[0].materials", "must be a list of two"),
     ("gravity: -9.81\n", 1, "gravity", "must be three numbers in m/s2, not -9.81"),
@@ -28,9 +28,9 @@ AFTER_SOUND = [
     ("gravity: [0, 0, down]\n", 1, "gravity[2]", "must be a number, not 'down'"),
     ("seed: 1.5\n", 1, "seed", "must be a whole number of at least 0, not 1.5"),
     ("cell: {x: [1, 0]}\n", 1, "cell.x", "low < high"),
-    ("cell: {x: [0, 1]\n  , w: 3}\n", 2, "cell.w", "is no key of a cell"),
+    ("cell: {x: [0, 1]\n  , w: 3}\n", 2, "cell.w", "is not a key of a cell"),
     ("cell: {x: [0, 1], deformation: {strain_rate: [0, 0, 1]}}\n", 1, "cell.deformation", "not periodic along z"),
-    ("shapes: {a: {spere: {radius: 1}}}\n", 1, "shapes.a.spere", "is no kind of shape; there are sphere, ellipsoid,"),
+    ("shapes: {a: {spere: {radius: 1}}}\n", 1, "shapes.a.spere", "is not a kind of shape; there are sphere, ellipsoid,"),
     ("shapes: {a: {spere: {radius: 1}}}\n", 1, "shapes.a.spere", "did you mean 'sphere'?"),
     ("shapes: {a: {sphere: {radius: 1}, box: {}}}\n", 1, "shapes.a", "must be one shape, not sphere and box"),
     ("shapes: {a: {sphere: {}}}\n", 1, "shapes.a.sphere.radius", "is missing: a number in m above 0"),
@@ -45,8 +45,8 @@ AFTER_SOUND = [
         "shapes.a.hull.points",
         "must span a volume",
     ),
-    ("shapes: {a: b, b: a}\n", 1, "shapes.a", "is made of itself"),
-    ("shapes:\n  a: {compound: {items: [{shape: a}]}}\n", 2, "shapes.a", "is made of itself"),
+    ("shapes: {a: b, b: a}\n", 1, "shapes.a", "contains itself"),
+    ("shapes:\n  a: {compound: {items: [{shape: a}]}}\n", 2, "shapes.a", "contains itself"),
     ("grains:\n- shape: sphere\n", 2, "grains[0].placement", "is missing"),
     (
         "grains:\n- shape: {sphere: {radius: 0.1}}\n  placement:\n    lattice:\n      low: [0, 0, 0]\n      high: [1, 1, 1]\n"
@@ -111,7 +111,7 @@ AFTER_SOUND = [
     ("output:\n  logs:\n  - {file: a.csv, measures: [energy]}\n", 3, "output.logs[0].measures[0]", "must be one of kinetic_energy"),
     ("expect: [{inside: {low: [0, 0, 0]}}]\n", 1, "expect[0].inside.high", "is missing"),
     ("motions: {m: {table: {times: [0, 0], turns: [[0, 0, 0], [0, 0, 9]]}}}\n", 1, "motions.m.table.times", "must rise"),
-    ("more_bodies:\n- {name: ball, shape: {sphere: {radius: 1}}}\n", 2, "more_bodies[0].name", "must be a name of its own"),
+    ("more_bodies:\n- {name: ball, shape: {sphere: {radius: 1}}}\n", 2, "more_bodies[0].name", "must be a unique name"),
     ("more_bodies:\n- {shape: {plane: {}}}\n", 2, "more_bodies[0]", "a Plane has no mass"),
     ("more_bodies:\n- {shape: sphere}\n", 2, "more_bodies[0].shape", "must say how large it is"),
     ("more_bodies:\n- shape: {sphere: {radius: 1}}\n  rotation: {axis: [0, 0, 1]}\n", 3, "more_bodies[0].rotation", "axis with angle"),
@@ -135,7 +135,7 @@ TOGETHER = [  # which a schema cannot see
     ("expect:\n- inside: {low: [0, 0, 0], high: [1, 1, -1]}\n", 2, "expect[0].inside.high", "must be above low [0.0, 0.0, 0.0]"),
     ("expect:\n- bodies: {least: 5, most: 2}\n", 2, "expect[0].bodies.most", "must be at least 5, as least says, not 2"),
     ("output: {checkpoint_every: 0.1}\n", 1, "output.checkpoint_every", "goes with checkpoint"),
-    ("output:\n  checkpoint: a.h5\n  logs:\n  - {file: a.h5, measures: [stress]}\n", 4, "output.logs[0].file", "must be a file of its own"),
+    ("output:\n  checkpoint: a.h5\n  logs:\n  - {file: a.h5, measures: [stress]}\n", 4, "output.logs[0].file", "must be a different file"),
     (
         "output:\n  logs:\n  - file: a.csv\n    measures: [stress]\n    region:\n      box: {low: [1, 1, 1], high: [0, 0, 0]}\n",
         *(6, "output.logs[0].region.box.high", "must be above low"),
@@ -176,7 +176,7 @@ ALONE = [
     ("simulation: {dt: 1e-3}\n", 1, "simulation.time", "is missing: a number in s above 0"),
     ("simulation:\n  dt: 0\n  time: 1\n", 2, "simulation.dt", "must be above 0, not 0"),
     ("simulation: {dt: 0.1, time: 1, solver: gaus-seidel}\n", 1, "simulation.solver", "did you mean 'gauss-seidel'?"),
-    ("simulation: {dt: 0.1, time: 1, threads: 2}\n", 1, "simulation.threads", "is no key of a simulation"),
+    ("simulation: {dt: 0.1, time: 1, threads: 2}\n", 1, "simulation.threads", "is not a key of a simulation"),
     ("a: &a [b, *a]\n", 1, "a[1]", "an alias cannot be part of what it repeats"),
 ]
 BOUNDS = [

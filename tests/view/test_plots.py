@@ -412,7 +412,7 @@ def test_kinds_in_the_command_line(call, bed, tmp_path):
         assert done.exit_code == 0 and f"wrote {name}" in done.output, done.output
         assert (tmp_path / name).stat().st_size > 5000
     for words, said in (
-        ((bed[0], "energy", "--joints"), "two plots"),
+        ((bed[0], "energy", "--joints"), "different plots"),
         ((bed[0], "velocity", "--region", "1,2,3"), "six numbers"),
         ((bed[0], "energy", "--bodies", 3), "--bodies"),
         ((bed[0], "energy", "--outlet", 0), "outlet"),

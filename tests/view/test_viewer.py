@@ -670,7 +670,7 @@ def test_the_command_line_serves_until_it_is_interrupted(stack):
     url = re.search(r"viewer at (\S+) ", line)[1]
     assert answer(url)[0] == 200
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30)[0] == "ended\n" and process.returncode == 0
+    assert process.communicate(timeout=30)[0] == "stopped\n" and process.returncode == 0
 
 
 def test_a_run_with_a_view_is_followed_and_shows_its_result_in_the_end(page, tmp_path):
@@ -687,4 +687,4 @@ def test_a_run_with_a_view_is_followed_and_shows_its_result_in_the_end(page, tmp
     leave(page)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=30)[0]
-    assert process.returncode == 0 and said.endswith("ended\n") and "wrote" in said
+    assert process.returncode == 0 and said.endswith("stopped\n") and "wrote" in said

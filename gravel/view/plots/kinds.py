@@ -1,6 +1,6 @@
-"""The kinds of plot by name: what each is drawn of, its panels, and the options it takes.
+"""The kinds of plot by name: the source, panels and options of each.
 
-``of`` is what the panels of a kind are drawn from: a "run" (an open ``Result``), a "moment" (one of its frames, or a ``Simulation``), a
+``of`` is the source of the panels of a kind: a "run" (an open ``Result``), a "moment" (one of its frames, or a ``Simulation``), a
 "problem" (a ``Simulation`` whose next step is to be solved), or a "log" (a CSV file). Panels are functions of that and of axes; or there
 is one function ``panels_of`` of that, which gives functions of axes.
 """
@@ -39,12 +39,12 @@ KINDS = {
         (steps.kinetic_energy, steps.contacts, steps.residual, steps.penetration),
     ),
     "energy": Kind("over the frames: kinetic, potential and total energy", "run", (frames.energy,)),
-    "contacts": Kind("over the steps: how many contacts there are", "run", (steps.contacts,)),
-    "residual": Kind("over the steps: what the solver leaves, largest and mean", "run", (steps.residual,)),
+    "contacts": Kind("over the steps: number of contacts", "run", (steps.contacts,)),
+    "residual": Kind("over the steps: residual of the solver, largest and mean", "run", (steps.residual,)),
     "iterations": Kind("over the steps: iterations of the solver", "run", (steps.iterations,)),
     "penetration": Kind("over the steps: the deepest penetration", "run", (steps.penetration,)),
-    "stages": Kind("wall clock of the stages of a step, and over the run", "run", (steps.stage_bars, steps.stage_areas)),
-    "joints": Kind("over the frames: positions, reactions, motors' efforts, errors of joints", "run", panels_of=joints.joint_panels),
+    "stages": Kind("wall-clock time of the stages of a step, and over the run", "run", (steps.stage_bars, steps.stage_areas)),
+    "joints": Kind("over the frames: positions, reactions, motor efforts and errors of joints", "run", panels_of=joints.joint_panels),
     "flow": Kind(
         "over the frames: mass that falls through --outlet, its rate, and Beverloo's law if --width is given",
         "run",
@@ -89,5 +89,5 @@ KINDS = {
             ("potential-energy", "potential energy"),
         )
     },
-    "log": Kind("of a CSV file: a log of measures, or the curve that a scene left", "log", panels_of=columns.log_panels),
+    "log": Kind("of a CSV file: a log of measures, or the curve that a scene wrote", "log", panels_of=columns.log_panels),
 }

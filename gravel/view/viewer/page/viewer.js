@@ -32,7 +32,7 @@ async function start() {
   document.title = `${about.title} – gravel`;
   fillColours();
   $("forces").disabled = !about.contacts;
-  $("forces").parentElement.title = about.contacts ? "" : "this result holds no contacts: run with --contacts";
+  $("forces").parentElement.title = about.contacts ? "" : "this result contains no contacts: run with --contacts";
   $("axes").querySelector("[value=bodies]").disabled = Boolean(about.saved); // it has no turns of balls
   $("slider").max = about.times.length - 1;
   $("speedLabel").hidden = $("first").hidden = $("back").hidden = $("slider").disabled = about.live;
@@ -463,7 +463,7 @@ function connect() {
   socket.onopen = () => (say(""), socket.send("next"));
   socket.onclose = () => {
     if (frame.finished) return;
-    say("the run does not answer: it may have ended; what you see is its last picture");
+    say("the run does not respond: it may have ended; this is its last picture");
     setTimeout(connect, 2000);
   };
 }
