@@ -48,6 +48,7 @@ from gravel.packing.pour import Pourer, pour
 from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, MeshRegion, SphereRegion
 from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes
 from gravel.problem import ConeProblem, Solution
+from gravel.running.report import StepReport
 from gravel.running.sleep import Sleep
 from gravel.running.sweep import sweep
 from gravel.scene import Scene
@@ -56,7 +57,7 @@ from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
-from gravel.simulation import PAPER_SCHEME, Simulation, StepReport
+from gravel.simulation import PAPER_SCHEME, Simulation
 from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.view.viewer.show import View, view
 

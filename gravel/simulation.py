@@ -159,7 +159,7 @@ class Simulation(StateAccess):
         """Advance by ``dt``; returns a ``StepReport``."""
         with self._exclusive.claim(), self._warm_up.before_first_step(self.tell):
             record, goal = StepRecord(), rules.goal(self._settings)
-            problem = self._next_problem(self.warm_start, record)
+            problem = self._build_problem(self.warm_start, record)
             record.solved(self.solver.iterate(problem, goal, aim=self.aim))
             sanity_checks.refuse_fault(self.engine, self.processes, self.world, self._refusal)
             with HeldBack():  # state, count and report belong together
@@ -174,7 +174,7 @@ class Simulation(StateAccess):
         self._pages.after_step(self)
         return self.report
 
-    def _next_problem(self, warm, record):
+    def _build_problem(self, warm, record):
         """From the state to the cone problem of the step."""
         engine, processes, lap, times = self.engine, self.processes, record.lap, self._settings.times(self.time)
         self.views.take_back()
@@ -208,7 +208,7 @@ class Simulation(StateAccess):
         """The cone problem of the next step in the engine's form, for a solver to be tried on (``solver.run(problem)``). The state
         stays as it is; ``contacts`` are not known until a step is taken."""
         with self._exclusive.claim():
-            return self._next_problem(warm_start, StepRecord())
+            return self._build_problem(warm_start, StepRecord())
 
     # --- changes between steps
     def add_bodies(

@@ -22,6 +22,7 @@ ENGINE_ROOM = {"checks", "interrupts", "kernel_cache", "rotations", "state", "sh
 USER = PLAIN | {
     *("errors", "contacts", "engine", "scene", "solvers", "problem", "detection", "simulation", "io", "packing", "mpi", "view"),
     *("running.run", "running.sweep", "running.sleep", "running.processes", "running.gather"),
+    "running.report",
 }
 PARTS = {  # of a simulation, files in running/
     *("body_materials", "exclusive", "last_contacts", "machines", "pages", "population", "prescribed", "processes", "rules"),
