@@ -785,7 +785,7 @@ class Simulation:
 
     @property
     def shapes(self) -> np.ndarray:
-        """(N,) names of the bodies' kinds of shape, "sphere", "box" and so on (``gravel.shapes.described.KIND_NAMES``), to be read; empty
+        """(N,) names of the bodies' kinds of shape, "sphere", "box" and so on (``gravel.shapes.kinds.NAMES``), to be read; empty
         for bodies that were removed. ``shape_of`` gives sizes, and ``sim.bodies.extent`` those of all bodies."""
         tag = self.views.tag
         names = names_of_kinds(tag[:, SHAPE], tag[:, STATUS] != REMOVED)
@@ -798,7 +798,7 @@ class Simulation:
         tag = self.engine.pick("tag", [self._check_present(body)])[0]
         number = int(self.engine.pick("geometry", [body])[0])
         return shape_of_body(
-            int(tag[SHAPE]), self.engine.pick("extent", [body])[0, :3], None if number == NONE else self.geometries[number]
+            int(tag[SHAPE]), self.engine.pick("extent", [body])[0], None if number == NONE else self.geometries[number]
         )
 
     def _check_present(self, body):

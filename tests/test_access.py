@@ -7,7 +7,7 @@ from test_bad_input import refuse
 import gravel as gv
 from gravel.rotations import rotate
 from gravel.shapes import COMPOUND, HULL
-from gravel.shapes.described import KIND_NAMES
+from gravel.shapes.kinds import NAMES
 
 CUBE = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T * 0.1
 CUBE_TRIANGLES = [t for face in gv.ConvexHull(CUBE).faces for t in (face[:3], face[[0, 2, 3]])]
@@ -50,7 +50,7 @@ def test_names_radii_and_moments_are_those_of_the_shapes():
     for array in (sim.radii, sim.inertias, sim.shapes):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
-    assert KIND_NAMES[HULL] == "hull" and KIND_NAMES[COMPOUND] == "compound"
+    assert NAMES[HULL] == "hull" and NAMES[COMPOUND] == "compound"
 
 
 def test_the_shape_of_a_body_added_at_its_pose_is_the_same_body():

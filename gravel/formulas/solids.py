@@ -1,8 +1,9 @@
 """Convex solids through their support: the point, and the face, that lies farthest along a direction.
 
-A ``Solid`` is one convex shape in its own frame; where it is and how it is turned is left to the caller. Balls and capsules
-are a point or a segment (the core) with a radius around it, so that distance and depth of the cores are all that is
-computed for them. A solid is made of numbers only, and functions get single arrays: named tuples of arrays are slow to pass,
+A ``Solid`` is one convex shape in its own frame; where it is and how it is turned is left to the caller. A shape may be a core with a
+radius around it (of a ball a point, of a capsule a segment), so that distance and depth of the cores are all that is computed for it.
+``solid_of`` says what core and radius a kind has, ``support`` and ``support_face`` what its core looks like: this is all that contacts
+of a convex shape need. A solid is made of numbers only, and functions get single arrays: named tuples of arrays are slow to pass,
 and support functions are called dozens of times for a pair.
 """
 
@@ -14,9 +15,9 @@ from typing import NamedTuple
 
 from gravel.formulas.kinds import Names, Table, Vector, whole
 from gravel.formulas.vectors import vector
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, PLANE, SPHERE
+from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
 
-TRIANGLE = PLANE + 1  # a kind of its own for one triangle of a mesh
+TRIANGLE = 1000  # a kind of its own for one triangle of a mesh
 CORNERS = 8  # of the polygon that stands for a round face
 FEW = 24  # vertices of a hull that are looked through one by one
 
@@ -26,6 +27,7 @@ class Solid(NamedTuple):
     x: float  # the three sizes of the shape
     y: float
     z: float
+    radius: float  # around the core
     i: int  # of a hull its first vertex, the one after its last, and its number; of a triangle its three vertices
     j: int
     k: int
@@ -43,17 +45,15 @@ class Hulls(NamedTuple):
     face_normals: Table
 
 
-def solid_of(kind: int, size: Vector, geometry: int, hulls: Hulls):
+def solid_of(kind: int, size: Vector, bounding_radius: float, geometry: int, hulls: Hulls):
     """The solid of a shape that is convex."""
-    first, last, number = whole(0), whole(0), whole(geometry)
+    first, last, number, radius = whole(0), whole(0), whole(geometry), float(0.0)
+    if kind == SPHERE or kind == CAPSULE:
+        radius = size[0]
     if kind == HULL:
         first = hulls.first_vertex[number]
         last = hulls.first_vertex[number + 1]
-    return Solid(whole(kind), size[0], size[1], size[2], first, last, number)
-
-
-def core_radius(solid: Solid):
-    return solid.x if solid.kind == SPHERE or solid.kind == CAPSULE else 0.0
+    return Solid(whole(kind), size[0], size[1], size[2], radius, first, last, number)
 
 
 def hull_support(first: int, last: int, vertices: Table, links: Names, x: float, y: float, z: float):

@@ -132,7 +132,7 @@ def size_of(cases):
 
 def inputs_of(cases):
     """(table, arranged bodies, those that are first in their pairs, and those that are second)."""
-    n, table = len(cases.d), int(jobs.table_of.py_func(*cases.kind))
+    n, table = len(cases.d), int(jobs.table_between.py_func(*cases.kind))
     reach, extent, tag, turn = np.zeros((2 * n, 4)), np.zeros((2 * n, 4)), np.zeros((2 * n, 4), np.int32), np.zeros((2 * n, 4))
     number = np.zeros(2 * n, np.int32)
     reach[1::2, :3], extent[:, 3] = cases.d, 0.5 * cases.limit

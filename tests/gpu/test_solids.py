@@ -7,7 +7,7 @@ from on_device import DEVICE, on_cpu, on_device, to_device
 from solid_pairs import LIBRARY, MANY, SHAPES, Found, cases_of, found_by_cpu, inputs_of, moved, size_of, stone
 
 import gravel as gv
-from gravel.cpu.collide.jobs import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND, table_of
+from gravel.cpu.collide.jobs import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND, table_between
 from gravel.detection.find import find as detection
 from gravel.gpu import structs
 from gravel.gpu.buffers import DeviceBuffers
@@ -226,7 +226,7 @@ def test_scene_of_all_shapes_has_the_contacts_of_the_cpu():
     here, there = on_cpu(engine), on_device(engine)
     reach = engine.detector.arranged.reach[:, 3]
     kinds = engine.detector.arranged.tag[:, 0]
-    tables = {int(table_of.py_func(min(p), max(p))) for p in zip(kinds[here.a].tolist(), kinds[here.b].tolist()) if COMPOUND not in p}
+    tables = {int(table_between.py_func(*p)) for p in zip(kinds[here.a].tolist(), kinds[here.b].tolist()) if COMPOUND not in p}
     assert tables == {ROUND, BOXES, CONVEX, MESHES, MESH_PAIRS} and len(here.a) > 1000
     mine, theirs = gaps_of_pairs(here), gaps_of_pairs(there)
     both = mine.keys() & theirs.keys()
