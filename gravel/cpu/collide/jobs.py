@@ -293,7 +293,7 @@ def tables_of(bodies, geometries):
     for kind, number, movable in set(zip(bodies.shape.tolist(), bodies.geometry.tolist(), can_move(bodies.status).tolist())):
         for child in geometries[number].child_kind.tolist() if kind == COMPOUND else [kind]:
             kinds[child] = kinds.get(child, False) or movable
-    used = {int(table_between.py_func(a, b)) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}
+    used = {tables.table_between(a, b) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}
     return tuple(table in used for table in range(len(TABLES)))
 
 

@@ -1,8 +1,9 @@
 """Bodies as instances of a few meshes: which mesh, how it is scaled, and which colour it has.
 
-In: the arrays of a frame (``gravel.io.vtkhdf.read_frame``). A mesh is named by a ``key``. A kind of shape whose mesh of sizes 1 is scaled by those
-of the body (its record's ``SCALING`` says how): ("kind", number). One that is scaled as a whole, so that bodies of other proportions have
-meshes of their own: ("proportions", number, lengths for a bounding radius of 1). A geometry, or one that is a compound: its number.
+In: the arrays of a frame (``gravel.io.vtkhdf.read_frame``). Meshes are named by keys:
+("kind", number): of a kind of shape, with sizes 1, scaled by those of the body, as ``SCALING`` of its record says;
+("proportions", number, lengths): of a kind of shape that is scaled as a whole, with these lengths for a bounding radius of 1;
+("geometry", number), ("compound", number): of a geometry, or of one that is a compound.
 """
 
 import numpy as np
