@@ -11,7 +11,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what run
 
 # Those that every machine has. The physics of the GPU engine takes long on one thread: `pytest -m slow` runs it; tests/gpu is quick.
 DEVICES = ("cpu", pytest.param("warp:cpu", marks=pytest.mark.slow))
-ASKED_BY = ("simulation", "detection", "queries", "batches")  # modules that make engines
+ASKED_BY = ("simulation", "detection.find", "detection.queries", "detection.batches")  # modules that make engines
 
 
 @pytest.fixture(params=DEVICES)
