@@ -277,11 +277,10 @@ class Capsule(Round):
 
     @staticmethod
     def template(sides: int) -> Template:
-        points, triangles = templates.ball(sides, halves=True)
-        weights, triangles = templates.scaled_by_first(points, triangles)
-        lower = np.arange(len(points)) < len(points) // 2
-        weights[:, 2, 1] = np.where(lower, -1, 1)
-        return Template(weights, triangles)
+        made = templates.scaled_by_first(*templates.ball(sides, halves=True))
+        lower = np.arange(len(made.weights)) < len(made.weights) // 2
+        made.weights[:, 2, 1] = np.where(lower, -1, 1)
+        return made
 
 
 @dataclass(frozen=True, eq=False, repr=False)
