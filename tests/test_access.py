@@ -18,6 +18,7 @@ SHAPES = {
     "cylinder": gv.Cylinder(0.1, 0.2),
     "cone": gv.Cone(0.1, 0.3),
     "box": gv.Box((0.1, 0.2, 0.3)),
+    "rounded_box": gv.RoundedBox((0.1, 0.2, 0.3), 0.04),
     "hull": gv.ConvexHull(np.vstack([np.zeros(3), np.eye(3)]), scale=0.2),
     "mesh": gv.Mesh(gv.ConvexHull(CUBE).vertices, CUBE_TRIANGLES, scale=1.5),
     "compound": gv.Compound([(gv.Box((0.1, 0.1, 0.1)),), (gv.Sphere(0.1), (0.3, 0, 0)), (gv.ConvexHull(CUBE), (0, 0.3, 0))]),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gravel.formulas.kinds import Names, Table, Vector, whole
 from gravel.formulas.vectors import vector
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
+from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, ROUNDED_BOX, SPHERE
 
 TRIANGLE = 1000  # a kind of its own for one triangle of a mesh
 CORNERS = 8  # of the polygon that stands for a round face
@@ -50,6 +50,8 @@ def solid_of(kind: int, size: Vector, bounding_radius: float, geometry: int, hul
     first, last, number, radius = whole(0), whole(0), whole(geometry), float(0.0)
     if kind == SPHERE or kind == CAPSULE:
         radius = size[0]
+    if kind == ROUNDED_BOX:
+        radius = max(bounding_radius - math.sqrt(size[0] * size[0] + size[1] * size[1] + size[2] * size[2]), 0.0)
     if kind == HULL:
         first = hulls.first_vertex[number]
         last = hulls.first_vertex[number + 1]
@@ -83,7 +85,7 @@ def hull_support(first: int, last: int, vertices: Table, links: Names, x: float,
 def support(solid: Solid, vertices: Table, links: Names, x: float, y: float, z: float):
     """The point of the core farthest along (x, y, z), in the solid's own frame."""
     kind = solid.kind
-    if kind == BOX:
+    if kind == BOX or kind == ROUNDED_BOX:
         return math.copysign(solid.x, x), math.copysign(solid.y, y), math.copysign(solid.z, z)
     if kind == HULL:
         row = hull_support(solid.i, solid.j, vertices, links, x, y, z)
@@ -151,6 +153,20 @@ def box_face(polygon: Table, solid: Solid, x: float, y: float, z: float):
     return 4
 
 
+def rounded_box_face(polygon: Table, solid: Solid, x: float, y: float, z: float):
+    """The same of the core of a rounded box, which may be a plate, a rod or a point: then the face is an edge or a corner."""
+    corners = box_face(polygon, solid, x, y, z)
+    hair, long_p, long_q = 1e-6 * solid.radius, bool(False), bool(False)
+    for axis in range(3):
+        long_p = long_p or abs(polygon[0, axis] - polygon[1, axis]) > hair
+        long_q = long_q or abs(polygon[1, axis] - polygon[2, axis]) > hair
+    if long_p and long_q:
+        return corners
+    if long_q:
+        set_corner(polygon, 1, polygon[2, 0], polygon[2, 1], polygon[2, 2])
+    return 2 if long_p or long_q else 1
+
+
 def hull_face(polygon: Table, solid: Solid, hulls: Hulls, x: float, y: float, z: float):
     """The face of a hull that looks most along (x, y, z); of one with very many corners, as many as fit, evenly taken."""
     vertices, normals, corners = hulls.vertices, hulls.face_normals, hulls.face_corners
@@ -175,6 +191,8 @@ def support_face(polygon: Table, solid: Solid, hulls: Hulls, x: float, y: float,
     kind, vertices = solid.kind, hulls.vertices
     if kind == BOX:
         return box_face(polygon, solid, x, y, z)
+    if kind == ROUNDED_BOX:
+        return rounded_box_face(polygon, solid, x, y, z)
     if kind == HULL:
         return hull_face(polygon, solid, hulls, x, y, z)
     if kind == TRIANGLE:

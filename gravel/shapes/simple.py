@@ -11,6 +11,7 @@ The sizes of a shape may be arrays, one row per body, for ``Scene.add_bodies``. 
 which they were given.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,7 +24,7 @@ from gravel.shapes.templates import Template
 
 # Numbers of the kinds. They stand in files, so they never change: a new kind gets the next one. ``formulas.tables.rank_of`` is their order
 # in a pair.
-SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE, BOX, HULL, COMPOUND, MESH, PLANE = range(10)
+SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE, BOX, HULL, COMPOUND, MESH, PLANE, ROUNDED_BOX = range(11)
 
 
 class Size(NamedTuple):
@@ -420,6 +421,131 @@ class Box(Simple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class RoundedBox(Simple):
+    """A box with rounded edges and corners. ``half_extents`` from the centre to the faces in m: (3,), or (N, 3) for N bodies; ``radius`` of
+    the edges in m: a number, or an array (N,), at most the smallest half extent.
+
+    It is the Minkowski sum of a smaller box, the core, and a ball. An engine keeps the half extents of the core as the sizes; the radius
+    is that by which the bounding radius exceeds the core's.
+    """
+
+    half_extents: Any
+    radius: Any
+    KIND = ROUNDED_BOX
+    NAME, SAYS = "rounded_box", "A box with rounded edges and corners."
+    SIZES = (Size("half_extents", "from the centre to its faces", 3), Size("radius", "of its edges, at most the smallest half extent"))
+
+    def __post_init__(self):
+        super().__post_init__()
+        smallest = self.half_extents.min(axis=-1)
+        if (self.radius > smallest).any():
+            k = int(np.argmax(self.radius > smallest))
+            at, radius, most = f"[{k}]" if self.radius.ndim else "", np.ravel(self.radius)[k], np.ravel(smallest)[k]
+            raise ValueError(f"RoundedBox radius{at} must be at most the smallest half extent, {most:g}, not {radius:g}")
+
+    def _core(self):
+        """(half extents of the core, radius around it), the last axis along x, y and z."""
+        r = self.radius[..., None]
+        return self.half_extents - r, r
+
+    def rows(self, n: int) -> np.ndarray:
+        return np.array(np.broadcast_to(self._core()[0], (n, 3)))
+
+    @classmethod
+    def sizes_of(cls, extent: np.ndarray) -> list[np.ndarray]:
+        core, whole = extent[..., :3], extent[..., 3]
+        radius = np.maximum(whole - np.linalg.norm(core, axis=-1), 1e-16 * whole)
+        return [core + radius[..., None], radius]
+
+    def volumes(self, n: int) -> np.ndarray:
+        c, r = self._core()
+        faces = c * np.roll(c, 1, axis=-1)
+        parts = 8 * np.prod(c, axis=-1, keepdims=True), 8 * r * faces.sum(-1, keepdims=True), 2 * np.pi * r**2 * c.sum(-1, keepdims=True)
+        return np.broadcast_to((sum(parts) + 4 / 3 * np.pi * r**3)[..., 0], n)
+
+    def inertias(self, masses: np.ndarray) -> np.ndarray:
+        """By parts: the core, slabs on its faces, quarters of cylinders on its edges, eighths of a ball on its corners."""
+        c, r = self._core()
+        p, q = np.roll(c, -1, axis=-1), np.roll(c, -2, axis=-1)
+        within = 8 * c * p * q + 8 * r * c * (p + q) + 2 * np.pi * r**2 * c  # what lies between -c and c along an axis
+        slabs = 8 / 3 * p * q * r * (3 * c**2 + 3 * c * r + r**2)
+        edges = 2 * (p + q) * (np.pi * r**2 * c**2 + 8 / 3 * r**3 * c + np.pi / 4 * r**4)
+        corners = 4 / 3 * np.pi * r**3 * c**2 + np.pi * r**4 * c + 4 / 15 * np.pi * r**5
+        second = within * c**2 / 3 + slabs + edges + corners  # integral of the square of the coordinate along each axis
+        return (masses / self.volumes(len(masses)))[:, None] * (second.sum(axis=-1, keepdims=True) - second)
+
+    def bounding_radii(self, n: int) -> np.ndarray:
+        return np.broadcast_to(np.linalg.norm(self._core()[0], axis=-1) + self.radius, n)
+
+    @staticmethod
+    def box(e: np.ndarray, axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        half = np.abs(axes) @ e[:3] + _rounding(e)
+        return -half, half
+
+    @staticmethod
+    def reach(e: np.ndarray, x: float, y: float, z: float) -> float:
+        return float(np.linalg.norm(np.abs((x, y, z)) + e[:3])) + _rounding(e)
+
+    @staticmethod
+    def inside(e: np.ndarray, points: np.ndarray, less: float = 1.0) -> np.ndarray:
+        return np.linalg.norm(np.maximum(np.abs(points) - e[:3], 0), axis=1) < _rounding(e) * less
+
+    @staticmethod
+    def inner_radius(e: np.ndarray) -> float:
+        return float(e[:3].min()) + _rounding(e)
+
+    @staticmethod
+    def template(sides: int) -> Template:
+        return _rounded_box(np.linspace(0, np.pi / 2, max(sides // 4, 1) + 1))
+
+
+def _rounding(e):
+    """The radius around the core of a rounded box."""
+    return max(float(e[3]) - float(np.linalg.norm(e[:3])), 0.0)
+
+
+def _rounded_box(arc):
+    """The template of a rounded box: its faces, edges and corners have vertices of their own, each of which lies on a corner of the core
+    and off it by the radius along its normal."""
+    weights, triangles, normals, count = [], [], [], 0
+    for signs in itertools.product((-1, 0, 1), repeat=3):
+        if any(signs):
+            corner, normal = _patch(np.array(signs, float), arc)
+            rows, columns = normal.shape[:2]
+            numbers = count + np.arange(rows * columns).reshape(rows, columns)
+            a, b, c, d = (part.ravel() for part in (numbers[:-1, :-1], numbers[1:, :-1], numbers[1:, 1:], numbers[:-1, 1:]))
+            triangles += [np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)]
+            weights.append(np.concatenate([np.eye(3) * corner[..., None], normal[..., None]], axis=-1).reshape(-1, 3, 4))
+            normals.append(normal.reshape(-1, 3))
+            count += rows * columns
+    whole = Template(np.concatenate(weights), np.concatenate(triangles).astype(np.int32), np.concatenate(normals))
+    return _turned_outward(whole)
+
+
+def _turned_outward(template):
+    """The same without triangles that have no area, and all of them counter-clockwise from outside."""
+    weights, triangles, normals = template
+    points = (weights @ np.ones(4))[triangles]
+    area = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])
+    outward = np.einsum("ti,ti->t", area, normals[triangles].sum(axis=1))
+    triangles[outward < 0] = triangles[outward < 0, ::-1]
+    return Template(weights, triangles[np.abs(outward) > 1e-12], normals)
+
+
+def _patch(signs, arc):
+    """Grids (rows, columns, 3) of core corners and normals: of a face (one sign), an edge (two) or a corner (three)."""
+    free, bound = np.flatnonzero(signs == 0), np.flatnonzero(signs)
+    u, v = np.meshgrid(arc if len(bound) > 1 else (-1.0, 1.0), arc if len(bound) > 2 else (-1.0, 1.0), indexing="ij")
+    turns = {1: [np.ones_like(u)], 2: [np.cos(u), np.sin(u)], 3: [np.cos(u) * np.cos(v), np.cos(u) * np.sin(v), np.sin(u)]}
+    corner, normal = np.broadcast_to(signs, (*u.shape, 3)).copy(), np.zeros((*u.shape, 3))
+    for k, axis in enumerate(bound):
+        normal[..., axis] = signs[axis] * turns[len(bound)][k]
+    for axis, end in zip(free[::-1], (v, u)):
+        corner[..., axis] = end
+    return corner, normal
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Plane(Simple):
     """A half space: all points with x . normal <= offset are inside. It has no mass: fixed, or with prescribed motion."""
 
@@ -451,7 +577,7 @@ class Plane(Simple):
         return np.full(n, np.inf)
 
 
-SOLIDS: tuple[type[Simple], ...] = (Sphere, Ellipsoid, Capsule, Cylinder, Cone, Box)  # convex shapes that their sizes describe
+SOLIDS: tuple[type[Simple], ...] = (Sphere, Ellipsoid, Capsule, Cylinder, Cone, Box, RoundedBox)  # convex shapes that their sizes describe
 SOLID_OF = {solid.KIND: solid for solid in SOLIDS}
 
 

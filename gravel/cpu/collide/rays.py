@@ -15,7 +15,7 @@ from numba import njit, prange
 from gravel.cpu.collide.bvh import LEAF, build_tree, leaf_room_of
 from gravel.cpu.threads import INNER, Kernel
 from gravel.cpu.vectors import rotate, rotate_back, to_matrix
-from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
+from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, ROUNDED_BOX, SPHERE
 from gravel.shapes.geometry import LEAF as TRIANGLES
 from gravel.state import SHAPE
 
@@ -177,6 +177,40 @@ def in_box(ray, x, y, z):
 
 
 @njit(**INNER)
+def rounding_of(size):
+    """The radius around the core of a rounded box."""
+    return max(size[3] - math.sqrt(size[0] ** 2 + size[1] ** 2 + size[2] ** 2), 0.0)
+
+
+@njit(**INNER)
+def hull_of(one, other):
+    """The interval from the first to the last end of two intervals that may be empty."""
+    if one[0] > one[1]:
+        return other
+    if other[0] > other[1]:
+        return one
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+@njit(**INNER)
+def in_rounded_box(ray, x, y, z, radius):
+    """As in a capsule: from the first to the last end of its parts, which are boxes, cylinders on the edges and balls on the corners."""
+    o, d, core = (ray.x, ray.y, ray.z), (ray.dx, ray.dy, ray.dz), (x, y, z)
+    found = hull_of(in_box(ray, x + radius, y, z), in_box(ray, x, y + radius, z))
+    found = hull_of(found, in_box(ray, x, y, z + radius))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        for s in (-1.0, 1.0):
+            for t in (-1.0, 1.0):
+                beside = Ray(o[i] - s * core[i], o[j] - t * core[j], o[k], d[i], d[j], d[k])
+                found = hull_of(found, in_cylinder(beside, radius, core[k]))
+                if k == 2:
+                    found = hull_of(found, in_ball(beside, -z, radius))
+                    found = hull_of(found, in_ball(beside, z, radius))
+    return found
+
+
+@njit(**INNER)
 def in_plane(ray, x, y, z):
     """Half space of the points whose product with the normal (x, y, z) is not positive."""
     height, speed = ray.x * x + ray.y * y + ray.z * z, ray.dx * x + ray.dy * y + ray.dz * z
@@ -216,6 +250,8 @@ def in_solid(ray, kind, size, geometry, surfaces):
         return in_cone(ray, x, y)
     if kind == BOX:
         return in_box(ray, x, y, z)
+    if kind == ROUNDED_BOX:
+        return in_rounded_box(ray, x, y, z, rounding_of(size))
     if kind == PLANE:
         return in_plane(ray, x, y, z)
     if kind == HULL:
@@ -280,6 +316,8 @@ def normal_of_solid(kind, size, geometry, surfaces, px, py, pz):
         return px / across * y, py / across * y, x
     if kind == BOX:
         return normal_of_box(x, y, z, px, py, pz)
+    if kind == ROUNDED_BOX:
+        return px - min(max(px, -x), x), py - min(max(py, -y), y), pz - min(max(pz, -z), z)
     if kind == PLANE:
         return x, y, z
     return normal_of_hull(geometry, x, surfaces, px, py, pz)
@@ -527,8 +565,9 @@ def solid_along(kind, size, geometry, library, x, y, z):
         far = a + b * abs(z)
     elif kind == CYLINDER:
         far = a * aside + b * abs(z)
-    elif kind == BOX:
+    elif kind in (BOX, ROUNDED_BOX):
         far = a * abs(x) + b * abs(y) + c * abs(z)
+        far += rounding_of(size) if kind == ROUNDED_BOX else 0.0
     return -far, far
 
 
