@@ -8,10 +8,13 @@ import pytest
 import trimesh
 
 import gravel as gv
+from gravel.formulas.tables import is_behind, rank_of, table_between
 from gravel.rotations import conjugate, from_rotation_vector, multiply, rotate
+from gravel.shapes import COMPOUND, CONVEX, KINDS, MESH, PLANE
 from gravel.shapes.compounds import children_of
 from gravel.shapes.decompose import distances
 from gravel.shapes.geometry import LEAF, NONE, library_of
+from gravel.shapes.kinds import NAMES
 from gravel.shapes.meshes import winding_number
 from gravel.shapes.polyhedra import mass_properties, principal
 
@@ -56,6 +59,20 @@ def box_mesh(low, high):
     """(vertices, triangles) of a cuboid."""
     mesh = trimesh.creation.box(bounds=[low, high])
     return np.array(mesh.vertices), np.array(mesh.faces)
+
+
+# --- the table of kinds
+def test_kinds_are_listed_by_numbers_that_stand_in_files():
+    assert [kind.KIND for kind in KINDS] == list(range(len(KINDS))) and len(set(NAMES)) == len(KINDS)
+    assert NAMES[:10] == ("sphere", "ellipsoid", "capsule", "cylinder", "cone", "box", "hull", "compound", "mesh", "plane")
+
+
+def test_of_two_kinds_one_comes_first_and_what_is_not_convex_comes_last():
+    numbers = range(len(KINDS))
+    order = sorted(numbers, key=rank_of)
+    assert order[-3:] == [COMPOUND, MESH, PLANE] and set(order[:-3]) == CONVEX
+    for a, b in itertools.product(numbers, repeat=2):
+        assert is_behind(a, b) + is_behind(b, a) == (a != b) and table_between(a, b) == table_between(b, a)
 
 
 # --- mass properties
