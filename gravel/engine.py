@@ -488,7 +488,7 @@ def largest_thread_count() -> int:
 
 def threading_layer() -> str:
     """What runs the threads of the CPU engine."""
-    from gravel.cpu.threads import layer
+    from gravel.host.threads import layer
 
     return layer()
 

@@ -96,8 +96,8 @@ def test_too_little_memory_is_said():
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_contact_whose_corner_is_on_a_cut_belongs_to_one_side(axis):
-    from gravel.cpu.collide.boxes import count_owned, lower_bound
     from gravel.detection.batches import _Work
+    from gravel.host.boxes import count_owned, lower_bound
 
     sphere, places = cloud(300, 0.5, seed=7)
     with _Work(sphere, places, None, 0.0, 1.0, None, "cpu") as work:

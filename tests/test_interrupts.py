@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.cpu import threads
+from gravel.host import threads
 from gravel.io import blocks
 from gravel.io.vtkhdf import read_frame, read_reports
 
@@ -171,7 +171,7 @@ def test_an_interrupt_while_numba_holds_its_lock_waits(monkeypatch):
         told.append("the lock is open again")
         return 1
 
-    monkeypatch.setattr("gravel.cpu.threads.numba.get_num_threads", ask)
+    monkeypatch.setattr("gravel.host.threads.numba.get_num_threads", ask)
     with pytest.raises(KeyboardInterrupt):
         threads.use_threads(1)
     assert told

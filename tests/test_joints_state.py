@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.cpu.joints import direct
-from gravel.cpu.joints.block import JointBlock
 from gravel.engine import largest_thread_count
+from gravel.host.joints import direct
+from gravel.host.joints.block import JointBlock
 from gravel.io.vtkhdf import read_joints
 
 COLUMNS = ("slide", "slide_speed", "angle", "angle_speed", "force", "torque", "motor_force", "motor_torque", "violation", "broken")

@@ -7,8 +7,8 @@ import pytest
 
 import gravel as gv
 from gravel import scenes
-from gravel.cpu import rows
 from gravel.engine import largest_thread_count, make_engine
+from gravel.host import rows
 from gravel.state import FIELD, FIELDS, Bodies
 
 

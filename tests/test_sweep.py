@@ -127,7 +127,7 @@ with fork.Pool(2) as pool:
 with ProcessPoolExecutor(2, mp_context=fork) as pool:
     assert list(pool.map(fresh, SIMS, timeout=LONG)) == list(first.values())
 assert {phase: step(sim) for phase, sim in SIMS.items()} == dict(zip(SIMS, again))  # the parent goes on with its threads
-from gravel.cpu.threads import Kernel
+from gravel.host.threads import Kernel
 print("threads" if not Kernel.one_thread else "one thread")
 """
 

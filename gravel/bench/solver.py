@@ -8,7 +8,7 @@ import time
 
 from gravel.bench.settled import settled_pile
 from gravel.bench.triad import triad
-from gravel.cpu.threads import use_threads
+from gravel.host.threads import use_threads
 from gravel.solvers import APGD, BarzilaiBorwein, GaussSeidel, Jacobi
 
 BYTES = 4 * (14 + 6 + 2)

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.bench.collide import best
-from gravel.cpu.threads import PARALLEL
+from gravel.host.threads import PARALLEL
 
 
 @njit(parallel=PARALLEL, nogil=True, cache=True)

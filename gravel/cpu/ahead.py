@@ -21,10 +21,11 @@ from numba.core import event
 from gravel import kernel_cache
 from gravel.cpu import integrate
 from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
-from gravel.cpu.joints import direct, gauges, laws
-from gravel.cpu.joints import rows as joint_rows
-from gravel.cpu.solve import assemble, block_problem, impacts, match, tiles
-from gravel.cpu.threads import SMALL, Kernel
+from gravel.cpu.solve import assemble, block_problem, match, tiles
+from gravel.host import impacts
+from gravel.host.joints import direct, gauges, laws
+from gravel.host.joints import rows as joint_rows
+from gravel.host.threads import SMALL, Kernel
 
 MODULES = bounds, grid, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble, gauges, laws, joint_rows, direct
 PATIENCE = 300  # s after which a process that compiles is taken to be dead

@@ -8,17 +8,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.cpu import contact_table, integrate, queries, sleepers
-from gravel.cpu.buffers import Buffers
-from gravel.cpu.collide import bounds, boxes, carry, exclude, images, pair_functions, territory
+from gravel.cpu import integrate
+from gravel.cpu.collide import bounds, pair_functions
 from gravel.cpu.collide.detector import Detector
-from gravel.cpu.joints.stage import JointStage
-from gravel.cpu.rows import FEW, Rows, is_torn
-from gravel.cpu.solve import assemble, ffd, impacts, match, tiles
+from gravel.cpu.solve import assemble, ffd, match, tiles
 from gravel.cpu.solve.block_problem import NO_JOINTS, BlockProblem
 from gravel.cpu.solve.blocks import WIDTH, Blocks, Scalars, Unknowns, rows_before
-from gravel.cpu.threads import SMALL, use_threads
 from gravel.engine import ALONE, ELLIPSOID_METHODS, CellTooSmall, Commit, Detection, Margin, Rules, no_lap
+from gravel.host import boxes, contact_table, impacts, queries, sleepers
+from gravel.host import collision_filter as exclude
+from gravel.host import pair_ownership as territory
+from gravel.host import periodic_images as images
+from gravel.host import surface_velocity as carry
+from gravel.host.buffers import Buffers
+from gravel.host.joints.stage import JointStage
+from gravel.host.rows import FEW, Rows, is_torn
+from gravel.host.threads import SMALL, use_threads
 from gravel.joints.rows import no_joints
 from gravel.shapes.geometry import Library, library_of
 from gravel.state import ANGULAR, EVERYWHERE, FIELD, IMMOVABLE, LINEAR, MOVABLE, SLEEPING, STATUS

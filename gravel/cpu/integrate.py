@@ -12,9 +12,10 @@
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK, MOVES
-from gravel.cpu.threads import INNER, Kernel, named
-from gravel.cpu.vectors import rotate, rotate_back, to_matrix, turn
+from gravel.formulas.bounds import MOVES
+from gravel.host.arrays import CHUNK
+from gravel.host.threads import INNER, Kernel, named
+from gravel.host.vectors import rotate, rotate_back, to_matrix, turn
 from gravel.state import MOVABLE, STATUS
 
 

@@ -13,16 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
-from gravel.cpu import contact_table
-from gravel.cpu.collide import bounds, boxes, carry, images
-from gravel.cpu.collide import territory as host_territory
+from gravel.cpu.collide import bounds
 from gravel.cpu.engine import CpuEngine
-from gravel.cpu.rows import FEW, is_torn
 from gravel.cpu.solve import assemble as host_assemble
 from gravel.cpu.solve import match as host_match
 from gravel.cpu.solve.block_problem import NO_JOINTS
 from gravel.cpu.solve.blocks import COHESION, FRICTION, ROWS_BALL, WIDTH
-from gravel.cpu.threads import use_threads
 from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, no_lap
 from gravel.errors import DeviceError
 from gravel.gpu import integrate
@@ -36,6 +32,12 @@ from gravel.gpu.mirror import Mirror, Some
 from gravel.gpu.solve import assemble, match
 from gravel.gpu.solve.block_problem import DeviceProblem, Made
 from gravel.gpu.structs import Bodies, Margin, Memory
+from gravel.host import boxes, contact_table
+from gravel.host import pair_ownership as host_territory
+from gravel.host import periodic_images as images
+from gravel.host import surface_velocity as carry
+from gravel.host.rows import FEW, is_torn
+from gravel.host.threads import use_threads
 from gravel.state import FIELD
 
 STRETCH = 4096  # bodies whose energies a thread adds up

@@ -1,4 +1,4 @@
-"""The working state in two places: rows on the host (``gravel.cpu.rows``) and the same rows on the device, copied only when one side has
+"""The working state in two places: rows on the host (``gravel.host.rows``) and the same rows on the device, copied only when one side has
 changed a field and the other asks for it."""
 
 import numpy as np

@@ -15,7 +15,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import gravel as gv
-from gravel.cpu.joints import direct
+from gravel.host.joints import direct
 
 H = 1e-3  # s
 GRAVITY = np.array([0.3, -0.2, -9.81])  # m/s2

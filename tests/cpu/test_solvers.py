@@ -5,13 +5,13 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse
+from gravel.host.arrays import Contacts
 
 import gravel as gv
-from gravel.cpu.collide.bounds import BALL, MOVES, OTHER
-from gravel.cpu.collide.narrow import Contacts
 from gravel.cpu.solve.blocks import WIDTH
 from gravel.cpu.solve.tiles import COLOURS, plan_blocks
-from gravel.cpu.threads import use_threads
+from gravel.formulas.bounds import BALL, MOVES, OTHER
+from gravel.host.threads import use_threads
 from gravel.problem import _frames
 
 SOLVERS = [gv.GaussSeidel, gv.Jacobi, gv.APGD, gv.BarzilaiBorwein]

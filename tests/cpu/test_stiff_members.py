@@ -10,8 +10,8 @@ import pytest
 from scipy.linalg import block_diag, eigh, null_space
 
 import gravel as gv
-from gravel.cpu.joints import laws
-from gravel.cpu.joints.stage import fields_of
+from gravel.host.joints import laws
+from gravel.host.joints.stage import fields_of
 from gravel.rotations import to_matrix
 
 H = 1e-3  # s

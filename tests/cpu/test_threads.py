@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.cpu import ahead, threads
+from gravel.cpu import ahead
+from gravel.host import threads
 
 
 class Counter(threads.Crowd):

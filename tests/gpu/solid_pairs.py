@@ -3,11 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from gravel.host.arrays import Arranged, Pairs
 
 import gravel as gv
 from gravel.cpu.collide import jobs
-from gravel.cpu.collide.bounds import Arranged
-from gravel.cpu.collide.grid import Pairs
 from gravel.cpu.collide.pair_functions import shapes_of
 from gravel.formulas import tables
 from gravel.shapes import MESH, PLANE

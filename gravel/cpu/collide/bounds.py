@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.formulas import FORMS
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import rotate, to_matrix
 from gravel.formulas import bounds
 from gravel.formulas.bounds import BALL, HASTE, MOVES, OTHER
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER, Kernel
+from gravel.host.vectors import rotate, to_matrix
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 

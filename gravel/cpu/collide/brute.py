@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide.grid import may_collide, may_touch, may_touch_huge
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.threads import INNER, Kernel
 from gravel.shapes import PLANE
 from gravel.state import SHAPE
 

@@ -19,10 +19,10 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK
 from gravel.cpu.collide.grid import may_collide, may_touch, may_touch_huge
-from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.arrays import CHUNK
+from gravel.host.sort import radix_sort
+from gravel.host.threads import INNER, Kernel
 from gravel.shapes import BOX
 from gravel.state import SHAPE
 

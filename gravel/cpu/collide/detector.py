@@ -7,10 +7,13 @@ themselves in their stead, and ``row`` tells whose rows they have; else these ar
 
 import numpy as np
 
-from gravel.cpu.collide import bounds, brute, bvh, exclude, grid, images, jobs, narrow, sap, territory
-from gravel.cpu.collide.traits import traits_of
+from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
 from gravel.cpu.solve import match
-from gravel.cpu.threads import Workers
+from gravel.host import collision_filter as exclude
+from gravel.host import pair_ownership as territory
+from gravel.host import periodic_images as images
+from gravel.host.threads import Workers
+from gravel.host.traits import traits_of
 
 FEW_BODIES = 64  # up to so many, testing all pairs is quicker than sorting them
 

@@ -1,8 +1,8 @@
 """Two ellipsoids, compiled for the CPU; see ``gravel.formulas.ellipsoids``."""
 
-from gravel.cpu.formulas import FORMS
 from gravel.formulas import ellipsoids
 from gravel.formulas.ellipsoids import DIRECT, METHOD_1, METHOD_2
+from gravel.host.formulas import FORMS
 
 _formulas = FORMS.of(ellipsoids)
 between_ellipsoids, ellipsoid_ellipsoid = _formulas.between_ellipsoids, _formulas.ellipsoid_ellipsoid

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from gravel.cpu.threads import INNER
 from gravel.formulas.gjk import MOST_FACES, MOST_VERTICES, Work
+from gravel.host.threads import INNER
 
 
 @njit(**INNER)

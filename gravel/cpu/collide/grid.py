@@ -22,10 +22,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import BINS, CHUNK, MOVES
-from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import rotate_back, to_matrix
+from gravel.cpu.collide.bounds import BINS
+from gravel.formulas.bounds import MOVES
+from gravel.host.arrays import CHUNK
+from gravel.host.sort import radix_sort
+from gravel.host.threads import INNER, Kernel
+from gravel.host.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, SHAPE
 

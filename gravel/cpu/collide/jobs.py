@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import margin_of, scale_of
+from gravel.cpu.collide.bounds import scale_of
 from gravel.cpu.collide.ellipsoids import between_ellipsoids
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.manifold import convex_convex, convex_plane
@@ -21,11 +21,12 @@ from gravel.cpu.collide.narrow import in_order, may_close
 from gravel.cpu.collide.pair_functions import ROWS
 from gravel.cpu.collide.rounds import sphere_round
 from gravel.cpu.collide.support import Solid, solid_of
-from gravel.cpu.formulas import FORMS
-from gravel.cpu.threads import INNER, Kernel, named
-from gravel.cpu.vectors import rotate, rotate_back, to_matrix
 from gravel.formulas import tables
 from gravel.formulas.tables import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND
+from gravel.host.arrays import margin_of
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER, Kernel, named
+from gravel.host.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, COMPOUND, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import SHAPE, can_move
 

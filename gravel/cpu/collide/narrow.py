@@ -13,10 +13,12 @@ from numba import njit, prange
 
 from gravel.cpu.collide import pair_functions as table
 from gravel.cpu.collide import pair_geometry as geometry
-from gravel.cpu.collide.bounds import HASTE, margin_of, scale_of
-from gravel.cpu.formulas import FORMS
-from gravel.cpu.threads import INNER, Kernel, named
+from gravel.cpu.collide.bounds import scale_of
 from gravel.formulas import tables
+from gravel.formulas.bounds import HASTE
+from gravel.host.arrays import margin_of
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER, Kernel, named
 from gravel.shapes import BOX, ELLIPSOID, KINDS, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
 

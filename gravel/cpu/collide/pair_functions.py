@@ -15,8 +15,8 @@ from gravel.cpu.collide.ellipsoids import between_ellipsoids
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.meshes import Meshes, meshes_of, sphere_mesh
 from gravel.cpu.collide.support import Hulls, hulls_of
-from gravel.cpu.threads import INNER
-from gravel.cpu.vectors import rotate_back, to_matrix
+from gravel.host.threads import INNER
+from gravel.host.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
 

@@ -4,9 +4,9 @@ import math
 
 from numba import njit
 
-from gravel.cpu.formulas import FORMS
-from gravel.cpu.threads import INNER
 from gravel.formulas import boxes, contact_rows, pair_geometry
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER
 
 MOST_POINTS, MOST_CORNERS = boxes.MOST_POINTS, boxes.MOST_CORNERS
 write_contact = FORMS.of(contact_rows).write_contact

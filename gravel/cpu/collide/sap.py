@@ -11,11 +11,11 @@ the rounding keeps the order. Planes and the few bodies that are huge beside the
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK
 from gravel.cpu.collide.bvh import frame_of, lower_end, near, upper_end
 from gravel.cpu.collide.grid import biggest_in_cells, may_collide, may_touch_huge
-from gravel.cpu.sort import radix_sort
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.arrays import CHUNK
+from gravel.host.sort import radix_sort
+from gravel.host.threads import INNER, Kernel
 
 STEPS = 1 << 29  # into which the axis is divided
 

@@ -1,8 +1,8 @@
 """Convex solids, compiled for the CPU: see ``gravel.formulas.solids``."""
 
-from gravel.cpu.formulas import FORMS
 from gravel.formulas import solids
 from gravel.formulas.solids import Hulls, Solid
+from gravel.host.formulas import FORMS
 from gravel.shapes.geometry import links_of
 
 __all__ = ["Hulls", "Solid", "hulls_of", "solid_of"]

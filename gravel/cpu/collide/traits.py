@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from gravel.cpu.collide import grid, narrow
-from gravel.cpu.collide.bounds import is_ball
+from gravel.host.arrays import is_ball
 from gravel.shapes import KINDS, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS, can_move
 

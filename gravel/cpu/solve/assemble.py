@@ -15,11 +15,12 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import MOVES, margin_of
 from gravel.cpu.solve import blocks as rows_of
 from gravel.cpu.solve.blocks import WIDTH, row_offset
-from gravel.cpu.threads import INNER, Kernel, named
-from gravel.cpu.vectors import cross, tangents, to_matrix
+from gravel.formulas.bounds import MOVES
+from gravel.host.arrays import margin_of
+from gravel.host.threads import INNER, Kernel, named
+from gravel.host.vectors import cross, tangents, to_matrix
 from gravel.state import MATERIAL
 
 DEEP = 0.5  # of the smaller bounding radius: bodies that overlap by more lie within each other

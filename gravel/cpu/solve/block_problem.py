@@ -9,8 +9,6 @@ import math
 
 import numpy as np
 
-from gravel.cpu.joints.block import JointBlock
-from gravel.cpu.joints.rows import NO_ROWS
 from gravel.cpu.solve import blocks as kernels
 from gravel.cpu.solve.blocks import (
     BETA,
@@ -28,9 +26,11 @@ from gravel.cpu.solve.blocks import (
 )
 from gravel.cpu.solve.cones import Cones, ConeVectors
 from gravel.cpu.solve.split import SplitBodies
-from gravel.cpu.threads import Kernel
 from gravel.engine import ALONE
 from gravel.formulas.momentum import NEVER, WILD
+from gravel.host.joints.block import JointBlock
+from gravel.host.joints.rows import NO_ROWS
+from gravel.host.threads import Kernel
 
 kernel = functools.cache(kernels.make_kernel)
 NO_JOINTS = JointBlock(NO_ROWS)

@@ -25,8 +25,8 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.solve.prefetch import prefetch
-from gravel.cpu.threads import INNER, PARALLEL, Kernel, named
 from gravel.formulas.momentum import LAGGED, NEVER, RENEWED, pace
+from gravel.host.threads import INNER, PARALLEL, Kernel, named
 
 # What the compiler may assume: nothing that changes how results are rounded. With all of fastmath, a kernel that comes from
 # the cache gives other bits than the one that was just compiled: it is optimised once more, and fuses other operations.

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.solve.blocks import L1, L2, L3, L4, L5, SAFE_MATH, WIDTH, u64
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.threads import INNER, Kernel
 
 CHUNK = 64  # blocks
 

@@ -3,10 +3,6 @@
 import numpy as np
 from numba import njit
 
-from gravel.cpu.collide.bounds import MOVES, OTHER
-from gravel.cpu.collide.narrow import Contacts
-from gravel.cpu.joints.block import JointBlock
-from gravel.cpu.joints.rows import make_rows
 from gravel.cpu.solve.assemble import contact_responses
 from gravel.cpu.solve.block_problem import BlockProblem
 from gravel.cpu.solve.blocks import (
@@ -31,6 +27,10 @@ from gravel.cpu.solve.blocks import (
     Unknowns,
 )
 from gravel.cpu.solve.tiles import COLOURS, plan_blocks
+from gravel.formulas.bounds import MOVES, OTHER
+from gravel.host.arrays import Contacts
+from gravel.host.joints.block import JointBlock
+from gravel.host.joints.rows import make_rows
 
 TILE = 512
 KINDS = False, True  # arrays may speak of any bodies: all contacts are wide

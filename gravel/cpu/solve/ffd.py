@@ -38,13 +38,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import BALL, MOVES, margin_of
 from gravel.cpu.solve.assemble import FRICTION_COLUMN, bias_of, response, tangents
 from gravel.cpu.solve.blocks import WIDTH
-from gravel.cpu.solve.impacts import RESTITUTION_COLUMN
 from gravel.cpu.solve.nearest import DIRECTIONS, Room, dot, find_nearest, make_room
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import cross, rotate, rotate_back, to_matrix
+from gravel.formulas.bounds import BALL, MOVES
+from gravel.host.arrays import margin_of
+from gravel.host.impacts import RESTITUTION_COLUMN
+from gravel.host.threads import INNER, Kernel
+from gravel.host.vectors import cross, rotate, rotate_back, to_matrix
 from gravel.state import MATERIAL
 
 CHUNK = 256  # bodies

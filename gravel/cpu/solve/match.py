@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.threads import INNER, Kernel
 
 
 class Memory(NamedTuple):

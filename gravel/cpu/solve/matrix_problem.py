@@ -10,9 +10,9 @@ from numba import njit
 
 from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, SWEEPS, UPHILL, WIDTH, fresh_momentum, set_pace
 from gravel.cpu.solve.cones import Cones, ConeVectors, project
-from gravel.cpu.threads import INNER
 from gravel.engine import ALONE, Share
 from gravel.formulas.momentum import LAGGED, RENEWED
+from gravel.host.threads import INNER
 
 
 @njit(**INNER)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.threads import INNER
+from gravel.host.threads import INNER
 
 DIRECTIONS = 6
 ROUNDS = 50  # of Newton's method; a handful is usual

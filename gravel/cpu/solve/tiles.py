@@ -16,9 +16,9 @@ Nothing here depends on the number of threads.
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import MOVES, OTHER
 from gravel.cpu.solve.blocks import WIDTH
-from gravel.cpu.threads import INNER, Kernel
+from gravel.formulas.bounds import MOVES, OTHER
+from gravel.host.threads import INNER, Kernel
 
 COLOURS = 64  # of tiles: bits of a mask
 HUB = 32  # more contacts than this make a body a hub

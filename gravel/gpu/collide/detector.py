@@ -8,11 +8,7 @@ import numpy as np
 import warp as wp
 
 from gravel.cpu.collide import bounds as host_bounds
-from gravel.cpu.collide import exclude, images, territory
 from gravel.cpu.collide import narrow as host_narrow
-from gravel.cpu.collide.detector import FEW_BODIES
-from gravel.cpu.collide.grid import Pairs as HostPairs
-from gravel.cpu.collide.traits import traits_of
 from gravel.gpu.collide import narrow
 from gravel.gpu.collide.bounds import arrange
 from gravel.gpu.collide.brute import Brute
@@ -23,6 +19,11 @@ from gravel.gpu.collide.near import FEW
 from gravel.gpu.devices import to_device, to_host
 from gravel.gpu.launch import last_of, run, scan
 from gravel.gpu.structs import Arranged, Contacts, Margin, Pairs
+from gravel.host import collision_filter as exclude
+from gravel.host import pair_ownership as territory
+from gravel.host import periodic_images as images
+from gravel.host.arrays import Pairs as HostPairs
+from gravel.host.traits import FEW_BODIES, traits_of
 from gravel.shapes import PLANE, SPHERE
 
 PHASES = {"grid": Grid, "bvh": Tree, "brute": Brute}

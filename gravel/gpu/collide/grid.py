@@ -14,10 +14,10 @@ import math
 import numpy as np
 import warp as wp
 
-from gravel.cpu.collide.grid import CELLS_PER_BODY, HUGE_LIMIT, HUGE_RATIO
 from gravel.gpu.collide.near import has_kept_all, keep_partner, may_collide, may_touch, may_touch_huge
 from gravel.gpu.launch import run, scan
 from gravel.gpu.structs import Arranged, Cells
+from gravel.host.traits import CELLS_PER_BODY, HUGE_LIMIT, HUGE_RATIO
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 OCTAVES = 64  # powers of two of the reach that are told apart, from 2^-32 m on

@@ -1,11 +1,11 @@
 """Territory: which bodies of this process reach beyond its part of space, and which its contacts act on; as
-``gravel.cpu.collide.territory``."""
+``gravel.host.pair_ownership``."""
 
 import warp as wp
 
-from gravel.cpu.collide.territory import AMPLE
 from gravel.gpu.collide.bounds import slack_of
 from gravel.gpu.structs import Bodies, Contacts, Margin
+from gravel.host.pair_ownership import AMPLE
 from gravel.state import MOVABLE, STATUS
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})

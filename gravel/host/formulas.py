@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from gravel.cpu.threads import INNER
 from gravel.formulas.forms import Forms
+from gravel.host.threads import INNER
 
 FORMS = Forms(njit(**INNER), {})

@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.contacts import ContactTable
-from gravel.cpu.collide.bounds import MOVES
 from gravel.cpu.solve.blocks import COHESION, FRICTION, WIDTH, row_offset
-from gravel.cpu.threads import INNER, Kernel
+from gravel.formulas.bounds import MOVES
+from gravel.host.threads import INNER, Kernel
 
 CHUNK = 4096
 SLIDING = 0.999  # of what friction can bear

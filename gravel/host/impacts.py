@@ -18,12 +18,13 @@ every single collision keeps energy and momentum.
 import math
 
 import numpy as np
+from gravel.host.arrays import margin_of
 from numba import njit
 
-from gravel.cpu.collide.bounds import BALL, MOVES, OTHER, margin_of
 from gravel.cpu.solve.assemble import FRICTION_COLUMN, bias_of, contact_responses, response_row
-from gravel.cpu.threads import INNER
-from gravel.cpu.vectors import cross
+from gravel.formulas.bounds import BALL, MOVES, OTHER
+from gravel.host.threads import INNER
+from gravel.host.vectors import cross
 from gravel.shapes import SPHERE
 from gravel.state import MATERIAL, SHAPE
 

@@ -18,11 +18,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from gravel.host.free_rotation import carry_momentum, turn_freely
 from numba import njit
 
-from gravel.cpu.integrate import carry_momentum, turn_freely
-from gravel.cpu.threads import INNER
-from gravel.cpu.vectors import cross, rotate, to_matrix, turn
+from gravel.host.threads import INNER
+from gravel.host.vectors import cross, rotate, to_matrix, turn
 from gravel.joints.kinds import ANGLE, DISTANCE, DOT, REACH_X, SWING, TURN_X, TURNS
 from gravel.joints.rows import HOLD
 from gravel.state import MOVABLE, REMOVED, STATUS

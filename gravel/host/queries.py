@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from gravel.cpu.collide import bvh, rays
+from gravel.cpu.collide import bvh
+from gravel.host import rays
 
 HAIR = 1e-14  # by which boxes are wider than bodies, relative: roundings must not make a ray miss what it grazes
 

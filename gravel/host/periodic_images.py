@@ -14,11 +14,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from gravel.host.arrays import CHUNK, BodyArrays, slack_of
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK, MOVES, BodyArrays, slack_of
-from gravel.cpu.threads import INNER, Kernel
 from gravel.engine import Lattice
+from gravel.formulas.bounds import MOVES
+from gravel.host.threads import INNER, Kernel
 from gravel.state import MOVABLE, SHAPE, STATUS
 
 STAYS = ("id", "inverse_mass", "extent", "geometry")  # fields that change only when rows do

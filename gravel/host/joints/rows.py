@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.threads import INNER
+from gravel.host.threads import INNER
 
 
 class JointRows(NamedTuple):

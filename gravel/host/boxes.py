@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.threads import INNER, Kernel
 
 
 @njit(**INNER)

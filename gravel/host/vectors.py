@@ -4,9 +4,9 @@ import math
 
 from numba import njit
 
-from gravel.cpu.formulas import FORMS
-from gravel.cpu.threads import INNER
 from gravel.formulas import vectors
+from gravel.host.formulas import FORMS
+from gravel.host.threads import INNER
 
 _vectors = FORMS.of(vectors)
 cross, rotate, rotate_back = _vectors.cross, _vectors.rotate, _vectors.rotate_back

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.joints.gauges import (
+from gravel.host.joints.gauges import (
     SEEN,
     Anchors,
     angle_near,
@@ -45,8 +45,8 @@ from gravel.cpu.joints.gauges import (
     stiffen_members,
     write_inertia,
 )
-from gravel.cpu.joints.rows import row_velocity
-from gravel.cpu.threads import INNER
+from gravel.host.joints.rows import row_velocity
+from gravel.host.threads import INNER
 from gravel.joints.kinds import TURNS
 from gravel.joints.rows import FORCE, FRICTION, HOLD, LIMIT, POSITION, SPEED, SPRING
 

@@ -7,7 +7,7 @@ The work is cut into chunks of fixed size, so the result and the rounding of not
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER
+from gravel.host.threads import INNER
 
 CHUNK = 16384
 BITS = 12

@@ -8,9 +8,9 @@ violations (``JointState``). The calls come in the order of the step: ``measure`
 import numpy as np
 import scipy.sparse
 
-from gravel.cpu.joints import direct, gauges, laws
-from gravel.cpu.joints import rows as joint_rows
-from gravel.cpu.joints.block import JointBlock
+from gravel.host.joints import direct, gauges, laws
+from gravel.host.joints import rows as joint_rows
+from gravel.host.joints.block import JointBlock
 from gravel.joints.kinds import ANGLE, DISTANCE, DOT, TURN_X, TURN_Y, TURN_Z
 from gravel.joints.rows import FORCE, HOLD, SPRING, JointState
 from gravel.rotations import from_rotation_vector, multiply

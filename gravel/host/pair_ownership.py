@@ -10,11 +10,11 @@ both, since both reach there. All who know both compute it from the same numbers
 import math
 
 import numpy as np
+from gravel.host.arrays import CHUNK, slack_of
 from numba import njit, prange
 
-from gravel.cpu.collide.bounds import CHUNK, slack_of
-from gravel.cpu.collide.images import windings_of
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.periodic_images import windings_of
+from gravel.host.threads import INNER, Kernel
 from gravel.state import EVERYWHERE, LEAVING, MOVABLE, SHAPE, STATUS
 
 AMPLE = 1.01  # times a body's slack: what a top's angular velocity may grow by until the middle of a step

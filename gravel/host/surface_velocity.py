@@ -9,8 +9,8 @@ A surface moves along itself: what its velocity has along the contact's normal d
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import cross, rotate, to_matrix
+from gravel.host.threads import INNER, Kernel
+from gravel.host.vectors import cross, rotate, to_matrix
 
 
 @njit(**INNER)

@@ -8,7 +8,7 @@ are gone but four bytes for their ids.
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.threads import INNER, Kernel
 from gravel.state import Bodies
 
 CHUNK = 4096

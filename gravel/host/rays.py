@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide.bvh import LEAF, build_tree, leaf_room_of
-from gravel.cpu.threads import INNER, Kernel
-from gravel.cpu.vectors import rotate, rotate_back, to_matrix
+from gravel.host.threads import INNER, Kernel
+from gravel.host.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, ROUNDED_BOX, SPHERE
 from gravel.shapes.geometry import LEAF as TRIANGLES
 from gravel.state import SHAPE

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.cpu.threads import INNER, Kernel
+from gravel.host.threads import INNER, Kernel
 
 
 class Excluded(NamedTuple):

@@ -6,8 +6,8 @@ change in place. Impulses are in double precision whatever the velocities are: t
 
 import numpy as np
 
-from gravel.cpu.joints import direct
-from gravel.cpu.joints import rows as joint_rows
+from gravel.host.joints import direct
+from gravel.host.joints import rows as joint_rows
 
 PAUSE = 8  # passes beside contacts that take the curvature of the gauges for known
 RISES = 6  # passes one after the other in which it changes by more and more, before it is given up

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.collide.bounds import MOVES
 from gravel.cpu.solve import match
+from gravel.formulas.bounds import MOVES
 from gravel.state import SLEEPING, STATUS
 
 

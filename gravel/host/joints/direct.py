@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.joints.laws import renew_bias
-from gravel.cpu.joints.rows import push, row_velocity
-from gravel.cpu.threads import INNER
+from gravel.host.joints.laws import renew_bias
+from gravel.host.joints.rows import push, row_velocity
+from gravel.host.threads import INNER
 
 ROUNDS = 12  # in which the curvature of the gauges follows the new velocities, at the most: two or three are the rule
 CONTRACTS = 0.5  # of its first change: if a bias still changes by more in the last round, it does not converge
