@@ -53,7 +53,7 @@ from gravel.running.sleep import Sleep
 from gravel.running.sweep import sweep
 from gravel.scene import Scene
 from gravel.scenefile import SceneFileError, load_scene_file
-from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, RoundedBox, Sphere
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull
@@ -120,6 +120,7 @@ __all__ = [
     "RevoluteTranslational",
     "Robot",
     "RotationalSpring",
+    "RoundedBox",
     "Scene",
     "SceneFileError",
     "Screw",

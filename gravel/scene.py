@@ -28,8 +28,6 @@ from gravel.state import ANGULAR, FIELD, IMMOVABLE, LINEAR, MATERIAL, MOVABLE, S
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
 
-SHAPES = ("Sphere", "Ellipsoid", "Capsule", "Cylinder", "Cone", "Box", "ConvexHull", "Plane", "Compound", "Clump", "Mesh", "HeightField")
-
 
 class Scene:
     """What there is at the start. ``Simulation(scene, ...)`` takes a copy, so one scene serves many runs. ``gravity`` (3,) m/s2.
@@ -361,7 +359,7 @@ def unit_quaternions(given, n):
 
 def _check_shape(shape):
     if not hasattr(shape, "KIND") or isinstance(shape, type):
-        raise TypeError(f"shape must be one of {', '.join(SHAPES)}, not {shape!r}")
+        raise TypeError(f"shape must be one of {', '.join(shapes.SHAPES)}, not {shape!r}")
 
 
 def _check_group(name, group):

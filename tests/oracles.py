@@ -16,8 +16,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import gravel as gv
-from gravel.detection.find import find as detection
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
+from gravel.detection import find as detection
+from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, ROUNDED_BOX, SPHERE
 
 
 # --- bodies
@@ -71,6 +71,10 @@ def support_heights(shape, n):
         return np.linalg.norm(np.reshape(shape.radii, (-1, 1, 3)) * n, axis=-1)
     if shape.KIND == BOX:
         return (np.reshape(shape.half_extents, (-1, 1, 3)) * np.abs(n)).sum(axis=-1)
+    if shape.KIND == ROUNDED_BOX:  # of a smaller box and of a ball
+        radius = np.reshape(shape.radius, (-1, 1))
+        core = np.reshape(shape.half_extents, (-1, 1, 3)) - radius[..., None]
+        return (core * np.abs(n)).sum(axis=-1) + radius * np.linalg.norm(n, axis=-1)
     if shape.KIND == HULL:
         return np.reshape(shape.scale, (-1, 1)) * (n @ shape.vertices.T).max(axis=-1)
     radius = np.reshape(shape.radius, (-1, 1))
@@ -230,6 +234,11 @@ def pieces(many):
         yield many.shape.KIND, row, position, turn[k]
 
 
+def rounding(many):
+    """The radius (N,) around what stands for a body in other libraries, which know no rounded boxes: their cores do."""
+    return np.broadcast_to(many.shape.radius, len(many.position)) if many.shape.KIND == ROUNDED_BOX else np.zeros(len(many.position))
+
+
 def fan_triangles(hull):
     return np.array([(face[0], b, c) for face in hull.faces for b, c in zip(face[1:-1], face[2:])])
 
@@ -249,6 +258,7 @@ def make_coal(kind, size, hull):
         CYLINDER: lambda: coal.Cylinder(size[0], 2 * size[1]),
         CONE: lambda: coal.Cone(size[0], size[1]),
         BOX: lambda: coal.Box(*(2 * size)),
+        ROUNDED_BOX: lambda: coal.Box(*(2 * size)),
     }
     return make[kind]()
 
@@ -264,7 +274,7 @@ def coal_distances(a, b):
         shape_a, shape_b = make_coal(kind_a, size_a, a.shape), make_coal(kind_b, size_b, b.shape)
         gaps.append(coal.distance(shape_a, coal.Transform3s(m_a, p_a), shape_b, coal.Transform3s(m_b, p_b), request, result))
         normals.append(np.array(result.normal).ravel())
-    return np.array(gaps), np.array(normals)
+    return np.array(gaps) - rounding(a) - rounding(b), np.array(normals)
 
 
 def make_fcl(kind, size, hull):
@@ -278,6 +288,7 @@ def make_fcl(kind, size, hull):
         CYLINDER: lambda: fcl.Cylinder(size[0], 2 * size[1]),
         CONE: lambda: fcl.Cone(size[0], size[1]),
         BOX: lambda: fcl.Box(*(2 * size)),
+        ROUNDED_BOX: lambda: fcl.Box(*(2 * size)),
     }
     return make[kind]()
 
@@ -289,7 +300,7 @@ def fcl_distances(a, b):
         one = fcl.CollisionObject(make_fcl(kind_a, size_a, a.shape), fcl.Transform(m_a, p_a))
         two = fcl.CollisionObject(make_fcl(kind_b, size_b, b.shape), fcl.Transform(m_b, p_b))
         gaps.append(fcl.distance(one, two, fcl.DistanceRequest(), fcl.DistanceResult()))
-    return np.array(gaps)
+    return np.array(gaps) - rounding(a) - rounding(b)
 
 
 def fcl_depths(a, b):
@@ -301,4 +312,4 @@ def fcl_depths(a, b):
         result = fcl.CollisionResult()
         if fcl.collide(one, two, fcl.CollisionRequest(num_max_contacts=1, enable_contact=True), result):
             depths[k], normals[k] = result.contacts[0].penetration_depth, result.contacts[0].normal
-    return depths, normals
+    return depths + rounding(a) + rounding(b), normals

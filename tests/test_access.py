@@ -7,7 +7,7 @@ from test_bad_input import refuse
 import gravel as gv
 from gravel.rotations import rotate
 from gravel.shapes import COMPOUND, HULL
-from gravel.shapes.described import KIND_NAMES
+from gravel.shapes.kinds import NAMES
 
 CUBE = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T * 0.1
 CUBE_TRIANGLES = [t for face in gv.ConvexHull(CUBE).faces for t in (face[:3], face[[0, 2, 3]])]
@@ -18,6 +18,7 @@ SHAPES = {
     "cylinder": gv.Cylinder(0.1, 0.2),
     "cone": gv.Cone(0.1, 0.3),
     "box": gv.Box((0.1, 0.2, 0.3)),
+    "rounded_box": gv.RoundedBox((0.1, 0.2, 0.3), 0.04),
     "hull": gv.ConvexHull(np.vstack([np.zeros(3), np.eye(3)]), scale=0.2),
     "mesh": gv.Mesh(gv.ConvexHull(CUBE).vertices, CUBE_TRIANGLES, scale=1.5),
     "compound": gv.Compound([(gv.Box((0.1, 0.1, 0.1)),), (gv.Sphere(0.1), (0.3, 0, 0)), (gv.ConvexHull(CUBE), (0, 0.3, 0))]),
@@ -50,7 +51,7 @@ def test_names_radii_and_moments_are_those_of_the_shapes():
     for array in (sim.radii, sim.inertias, sim.shapes):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
-    assert KIND_NAMES[HULL] == "hull" and KIND_NAMES[COMPOUND] == "compound"
+    assert NAMES[HULL] == "hull" and NAMES[COMPOUND] == "compound"
 
 
 def test_the_shape_of_a_body_added_at_its_pose_is_the_same_body():

@@ -47,6 +47,12 @@ def rays_around(n, size=1.0, seed=1):
 
 # --- curved shapes: their inside as a formula, negative within
 
+def distance_beyond(points, half):
+    """From a box about the origin; within it, zero less how deep: it does not count on the surface of what is around it."""
+    beyond = np.abs(points) - half
+    return np.linalg.norm(np.maximum(beyond, 0), axis=-1) + np.minimum(beyond.max(axis=-1), 0)
+
+
 ROUND = {
     "sphere": (gv.Sphere(0.7), lambda p: np.linalg.norm(p, axis=-1) - 0.7),
     "ellipsoid": (gv.Ellipsoid((0.9, 0.3, 0.6)), lambda p: np.linalg.norm(p / (0.9, 0.3, 0.6), axis=-1) - 1.0),
@@ -60,6 +66,8 @@ ROUND = {
         lambda p: np.maximum(np.linalg.norm(p[..., :2], axis=-1) - 0.5 / 1.2 * (0.9 - p[..., 2]), -0.3 - p[..., 2]),
     ),
     "box": (gv.Box((0.5, 0.2, 0.8)), lambda p: np.max(np.abs(p) - (0.5, 0.2, 0.8), axis=-1)),
+    "rounded box": (gv.RoundedBox((0.5, 0.3, 0.8), 0.2), lambda p: distance_beyond(p, (0.3, 0.1, 0.6)) - 0.2),
+    "rounded rod": (gv.RoundedBox((0.2, 0.2, 0.8), 0.2), lambda p: distance_beyond(p, (0.0, 0.0, 0.6)) - 0.2),
     "plane": (gv.Plane((0.6, 0.0, 0.8)), lambda p: p @ (0.6, 0.0, 0.8)),
 }
 

@@ -8,10 +8,13 @@ import pytest
 import trimesh
 
 import gravel as gv
+from gravel.formulas.tables import is_behind, rank_of, table_between
 from gravel.rotations import conjugate, from_rotation_vector, multiply, rotate
+from gravel.shapes import COMPOUND, CONVEX, KINDS, MESH, PLANE
 from gravel.shapes.compounds import children_of
 from gravel.shapes.decompose import distances
 from gravel.shapes.geometry import LEAF, NONE, library_of
+from gravel.shapes.kinds import NAMES
 from gravel.shapes.meshes import winding_number
 from gravel.shapes.polyhedra import mass_properties, principal
 
@@ -58,6 +61,20 @@ def box_mesh(low, high):
     return np.array(mesh.vertices), np.array(mesh.faces)
 
 
+# --- the table of kinds
+def test_kinds_are_listed_by_numbers_that_stand_in_files():
+    assert [kind.KIND for kind in KINDS] == list(range(len(KINDS))) and len(set(NAMES)) == len(KINDS)
+    assert NAMES[:10] == ("sphere", "ellipsoid", "capsule", "cylinder", "cone", "box", "hull", "compound", "mesh", "plane")
+
+
+def test_of_two_kinds_one_comes_first_and_what_is_not_convex_comes_last():
+    numbers = range(len(KINDS))
+    order = sorted(numbers, key=rank_of)
+    assert order[-3:] == [COMPOUND, MESH, PLANE] and set(order[:-3]) == CONVEX
+    for a, b in itertools.product(numbers, repeat=2):
+        assert is_behind(a, b) + is_behind(b, a) == (a != b) and table_between(a, b) == table_between(b, a)
+
+
 # --- mass properties
 def tessellated(shape):
     """The same body from trimesh, finely tessellated."""
@@ -72,6 +89,10 @@ def tessellated(shape):
         return make.box(2 * shape.half_extents)
     if isinstance(shape, gv.Cone):
         return make.cone(float(shape.radius), float(shape.height), sections=512)
+    if isinstance(shape, gv.RoundedBox):
+        corners = CORNERS * (shape.half_extents - shape.radius)
+        ball = make.icosphere(5, radius=float(shape.radius)).vertices
+        return trimesh.convex.convex_hull((corners[:, None] + ball).reshape(-1, 3))
     maker = make.cylinder if isinstance(shape, gv.Cylinder) else make.capsule
     detail = {"sections": 512} if isinstance(shape, gv.Cylinder) else {"count": [256, 256]}
     return maker(radius=float(shape.radius), height=2 * float(shape.half_length), **detail)
@@ -84,6 +105,7 @@ SIMPLE = [
     gv.Cylinder(0.4, 0.3),
     gv.Cone(0.5, 0.8),
     gv.Box((0.1, 0.4, 0.2)),
+    gv.RoundedBox((0.3, 0.5, 0.4), 0.1),
 ]
 
 
@@ -95,6 +117,67 @@ def test_mass_of_simple_shapes(shape):
     assert shape.inertias(np.array([2.0]))[0] == pytest.approx(2 * np.diag(moments), rel=1e-3)
     centred = mesh.vertices - mesh.center_mass
     assert shape.bounding_radii(1)[0] == pytest.approx(np.linalg.norm(centred, axis=1).max(), rel=1e-4)
+
+
+def rounded_box_by_slices(half, radius):
+    """(volume, integrals of x2, y2, z2) of a rounded box: its slices across z are rectangles with round corners, each a cross of two
+    rectangles and a disc that is cut in quarters. Gauss's rule along z, within the core and beyond it."""
+    core = np.asarray(half) - radius
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    total = np.zeros(4)
+    t = 0.25 * np.pi * (nodes + 1)  # beyond the core z = core + radius sin(t), so that what is integrated is smooth
+    slices = [(core[2] * nodes, core[2] * weights, np.full(40, radius))]
+    slices += [(s * (core[2] + radius * np.sin(t)), 0.25 * np.pi * weights * radius * np.cos(t), radius * np.cos(t)) for s in (-1, 1)]
+    for z, weight, r in slices:
+        a, b = core[0], core[1]
+        area = 4 * a * b + 4 * r * (a + b) + np.pi * r**2
+        square = [  # of x over the slice, and of y: the strip as long as the core, then the quarters of the disc and what is between
+            4 * (p + r) ** 3 / 3 * q + 2 * r * (2 * p) ** 3 / 12 + np.pi * r**2 * p**2 + 8 / 3 * r**3 * p + np.pi / 4 * r**4
+            for p, q in ((a, b), (b, a))
+        ]
+        total += [np.sum(weight * values) for values in (area, *square, area * z**2)]
+    return total[0], total[1:]
+
+
+@pytest.mark.parametrize("radius", [1e-6, 0.05, 0.1, 0.19, 0.2])
+def test_mass_of_a_rounded_box_by_slices(radius):
+    half = (0.5, 0.2, 0.3)
+    shape = gv.RoundedBox(half, radius)
+    volume, squares = rounded_box_by_slices(half, radius)
+    assert shape.volumes(1)[0] == pytest.approx(volume, rel=1e-12)
+    assert shape.inertias(np.array([3.0]))[0] == pytest.approx(3 * (squares.sum() - squares) / volume, rel=1e-12)
+
+
+def test_rounded_boxes_between_a_box_and_a_ball_and_a_capsule():
+    masses = np.array([2.0])
+    for one, other in (
+        (gv.RoundedBox((0.3, 0.3, 0.3), 0.3), gv.Sphere(0.3)),
+        (gv.RoundedBox((0.2, 0.2, 0.7), 0.2), gv.Capsule(0.2, 0.5)),
+        (gv.RoundedBox((0.2, 0.3, 0.7), 1e-12), gv.Box((0.2, 0.3, 0.7))),
+    ):
+        assert one.volumes(1)[0] == pytest.approx(other.volumes(1)[0], rel=1e-11)
+        assert one.inertias(masses)[0] == pytest.approx(other.inertias(masses)[0], rel=1e-11)
+        assert one.bounding_radii(1)[0] == pytest.approx(other.bounding_radii(1)[0], rel=1e-11)
+
+
+def test_rounded_boxes_that_are_none_are_refused():
+    refuse(lambda: gv.RoundedBox((0.1, 0.2, 0.3), 0.11), "RoundedBox radius must be at most the smallest half extent, 0.1, not 0.11")
+    refuse(lambda: gv.RoundedBox([(1, 1, 1), (0.1, 2, 2)], 0.5), "RoundedBox radius[1]", "0.1, not 0.5")
+    for radius in (-0.01, 0.0, NAN, INF):
+        refuse(lambda radius=radius: gv.RoundedBox((0.1, 0.2, 0.3), radius), "RoundedBox radius must be", str(radius))
+    refuse(lambda: gv.RoundedBox((0.1, -0.2, 0.3), 0.05), "RoundedBox half_extents", "-0.2")
+    refuse(lambda: gv.RoundedBox((0.1, 0.2), 0.05), "half_extents must have shape (3,)")
+    refuse(lambda: gv.RoundedBox(np.ones((3, 3)), [0.1, 0.2]), "half_extents has 3 and radius has 2")
+
+
+def test_sizes_of_rounded_boxes_come_back_and_scale_as_a_whole():
+    rng = np.random.default_rng(5)
+    half = rng.uniform(0.01, 1.0, (1000, 3))
+    shape = gv.RoundedBox(half, half.min(axis=1) * rng.uniform(0.0, 1.0, 1000))
+    again = gv.RoundedBox.of_extent(np.column_stack([shape.rows(1000), shape.bounding_radii(1000)]))
+    assert np.allclose(again.half_extents, half, rtol=1e-14) and np.allclose(again.radius, shape.radius, rtol=1e-12, atol=1e-15)
+    assert shape.take([3, 5]).count == 2 and gv.RoundedBox((1, 1, 1), [0.1, 0.2]).count == 2
+    assert repr(gv.RoundedBox((1, 2, 3), 0.5)) == "RoundedBox(half_extents=(1, 2, 3), radius=0.5)"
 
 
 @pytest.mark.parametrize(

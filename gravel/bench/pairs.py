@@ -11,11 +11,11 @@ from gravel.bench.collide import best
 from gravel.detection.find import detect_scene
 from gravel.scene import Scene
 from gravel.scenes.setup import random_turns
-from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+from gravel.shapes import SOLIDS, Plane
 from gravel.shapes.meshes import Mesh
 from gravel.shapes.polyhedra import ConvexHull
 
-SHAPES = (Sphere, Ellipsoid, Capsule, Cylinder, Cone, Box, ConvexHull, Mesh, Plane)
+SHAPES = (*SOLIDS, ConvexHull, Mesh, Plane)
 
 
 def run(quick, threads, device="cpu"):
@@ -28,10 +28,6 @@ def run(quick, threads, device="cpu"):
 def make(kind, n, rng):
     """n shapes of one kind, of sizes around 1."""
     sizes = rng.uniform(0.5, 1.0, (n, 3))
-    if kind is Sphere:
-        return Sphere(sizes[:, 0])
-    if kind in (Ellipsoid, Box):
-        return kind(sizes)
     if kind is ConvexHull:
         return ConvexHull(np.random.default_rng(2).normal(size=(30, 3)) * 0.5, scale=sizes[:, 0])
     if kind is Mesh:
@@ -39,7 +35,7 @@ def make(kind, n, rng):
 
         ball = trimesh.creation.icosphere(subdivisions=3)
         return Mesh(ball.vertices, ball.faces, scale=sizes[:, 0])
-    return kind(sizes[:, 0], sizes[:, 1])
+    return kind(*kind.split(np.column_stack([sizes, 0.2 * sizes.min(axis=1)])))  # a fourth size rounds edges
 
 
 def measure_pairs(first, second, n, device="cpu"):

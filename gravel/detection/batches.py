@@ -85,7 +85,8 @@ class _Work:
 
     def __init__(self, shape, positions, quaternions, margin, memory, threads, device):
         if not isinstance(shape, shapes.Simple) or isinstance(shape, shapes.Plane):
-            raise TypeError(f"shapes must be a Sphere, Ellipsoid, Capsule, Cylinder, Cone or Box, not {shape!r}")
+            *names, last = (solid.__name__ for solid in shapes.SOLIDS)
+            raise TypeError(f"shapes must be a {', '.join(names)} or {last}, not {shape!r}")
         self.shape, self.positions = shape, checks.array("positions", positions, (None, 3), copy=False)
         self.count = n = len(self.positions)
         if shape.count is not None and shape.count != n:

@@ -6,7 +6,7 @@ import math
 
 from gravel.formulas.kinds import Matrix, Table, Turn
 from gravel.formulas.vectors import to_matrix
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, SPHERE
+from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, ROUNDED_BOX, SPHERE
 
 MOVES = 3  # column of an arranged body's tag: whether forces can move it
 BALL, OTHER = 1, 2  # it can, and is a ball for the solver (inertia a number, arms along normals) or something else
@@ -72,4 +72,8 @@ def half_extents(shape: int, x: float, y: float, z: float, radius: float, turn: 
         return half_of_cylinder(x, y, abs(m[0][2]), abs(m[1][2]), abs(m[2][2]))
     if shape == BOX:
         return half_of_box(m, x, y, z)
+    if shape == ROUNDED_BOX:
+        rounding = radius - math.sqrt(x * x + y * y + z * z)
+        core_x, core_y, core_z = half_of_box(m, x, y, z)
+        return core_x + rounding, core_y + rounding, core_z + rounding
     return half_of_box(m, x * half[geometry, 0], x * half[geometry, 1], x * half[geometry, 2])

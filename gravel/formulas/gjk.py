@@ -47,7 +47,7 @@ class Work(NamedTuple):
     found: Names  # (1024,) triangles
     rows: Table  # (512 + 64, 7) contacts with a mesh before they are thinned out
     names: Names  # (512,)
-    sizes: Table  # (2, 3) of children of compounds
+    sizes: Table  # (2, 4) of children of compounds, with their bounding radii
     turns: Table  # (2, 4)
 
 

@@ -13,7 +13,7 @@ import math
 from gravel.formulas.contact_rows import write_contact
 from gravel.formulas.gjk import Work, distance_of_cores
 from gravel.formulas.kinds import Matrix, Names, Table, Tables, Vector
-from gravel.formulas.solids import Hulls, Solid, core_radius, set_corner, support, support_face
+from gravel.formulas.solids import Hulls, Solid, set_corner, support, support_face
 from gravel.formulas.vectors import cross, rotate, rotate_back, vector
 from gravel.shapes import HULL, SPHERE
 
@@ -277,7 +277,7 @@ def convex_convex(
 ):
     """Contacts of any two convex solids with rotation matrices ma and mb. ``size``: a length of their order. ``out`` must have
     room for 64 rows, of which at most eight are returned."""
-    radius_a, radius_b = core_radius(a), core_radius(b)
+    radius_a, radius_b = a.radius, b.radius
     if a.kind == SPHERE and b.kind == HULL:
         x, y, z = rotate_back(mb, -dx, -dy, -dz)
         if is_beyond_a_face(b, x, y, z, limit + radius_a, hulls):
@@ -313,7 +313,7 @@ def manifold(
     feature: Names,
 ):
     """All contacts along n, from the deepest point p of a's core and its gap."""
-    radius_a, radius_b = core_radius(a), core_radius(b)
+    radius_a, radius_b = a.radius, b.radius
     face_a = polygons[0]
     face_b = polygons[1]
     count = int(0)
@@ -437,7 +437,7 @@ def convex_plane(
 ):
     """Contacts of a convex solid with a half space: the corners of its lowest face, and its lowest point."""
     nx, ny, nz = -normal[0], -normal[1], -normal[2]
-    radius, count, vertices = core_radius(a), int(0), hulls.vertices
+    radius, count, vertices = a.radius, int(0), hulls.vertices
     polygon = work.polygons[0]
     base = dx * nx + dy * ny + dz * nz - radius
     hull = a.j > a.i  # all vertices of a hull, or of a mesh, are tried: the plane may touch several faces

@@ -21,7 +21,7 @@ from gravel.formulas.contact_rows import write_contact
 from gravel.formulas.gjk import Work, distance_of_cores
 from gravel.formulas.kinds import Corners, Marks, Matrix, Names, Table, Vector, whole
 from gravel.formulas.manifold import manifold, square_of, thin_out
-from gravel.formulas.solids import TRIANGLE, Hulls, Solid, core_radius, support
+from gravel.formulas.solids import TRIANGLE, Hulls, Solid, support
 from gravel.formulas.vectors import cross, rotate, rotate_back, vector
 from gravel.shapes.geometry import LEAF
 
@@ -254,7 +254,7 @@ def bounds_in_mesh(
     a: Solid, ma: Matrix, mb: Matrix, dx: float, dy: float, dz: float, scale: float, limit: float, vertices: Table, links: Names
 ):
     """Box (low, high) around solid a in the unscaled frame of mesh b, with the limit around it."""
-    radius = core_radius(a) + limit
+    radius = a.radius + limit
     low_x, high_x = extreme(a, ma, mb[0][0], mb[1][0], mb[2][0], vertices, links)
     low_y, high_y = extreme(a, ma, mb[0][1], mb[1][1], mb[2][1], vertices, links)
     low_z, high_z = extreme(a, ma, mb[0][2], mb[1][2], mb[2][2], vertices, links)
@@ -312,7 +312,7 @@ def against_plane(
     and nothing else need be asked. BESIDE: the nearest points are to be found."""
     v, i, j, k = meshes.vertices, meshes.triangles[t, 0], meshes.triangles[t, 1], meshes.triangles[t, 2]
     tx, ty, tz = meshes.normals[t, 0], meshes.normals[t, 1], meshes.normals[t, 2]
-    radius = core_radius(a)
+    radius = a.radius
     x, y, z = rotate_back(mb, -dx, -dy, -dz)  # the centre of a in the mesh's frame
     over = (x - scale * v[i, 0]) * tx + (y - scale * v[i, 1]) * ty + (z - scale * v[i, 2]) * tz
     side = -1.0 if over < 0.0 and not one_sided else 1.0
@@ -357,7 +357,7 @@ def collect(
     number. ``out`` and ``feature`` are only used on the way."""
     low, high = bounds_in_mesh(a, ma, mb, dx, dy, dz, scale, limit, hulls.vertices, hulls.links)
     stack, found, rows, names, triangles = work.stack, work.found, work.rows, work.names, meshes.triangles
-    d, radius, polygons = vector(dx, dy, dz), core_radius(a), work.polygons
+    d, radius, polygons = vector(dx, dy, dz), a.radius, work.polygons
     worst, worst_gap, worst_side, good, top = int(-1), float(0.0), float(1.0), bool(False), int(0)
     stack[0] = 0
     while top >= 0:
@@ -365,7 +365,7 @@ def collect(
         for c in range(near):
             t = int(found[c])
             i, j, k = whole(triangles[t, 0]), whole(triangles[t, 1]), whole(triangles[t, 2])
-            triangle = Solid(whole(TRIANGLE), scale, scale, scale, i, j, k)
+            triangle = Solid(whole(TRIANGLE), scale, scale, scale, 0.0, i, j, k)
             place, side, nx, ny, nz, px, py, pz, gap = against_plane(
                 a, ma, dx, dy, dz, size_a, scale, t, mb, limit, meshes.one_sided[geometry], hulls, meshes
             )
@@ -441,7 +441,7 @@ def push_out(
     lx, ly, lz = rotate_back(ma, -tx, -ty, -tz)
     px, py, pz = support(a, hulls.vertices, hulls.links, lx, ly, lz)
     px, py, pz = rotate(ma, px, py, pz)
-    radius = core_radius(a)
+    radius = a.radius
     gap = (px - dx - vx) * tx + (py - dy - vy) * ty + (pz - dz - vz) * tz - radius
     shift = radius + 0.5 * gap
     write_contact(rows, feature, 0, 0, -tx, -ty, -tz, px - shift * tx, py - shift * ty, pz - shift * tz, gap)
@@ -492,7 +492,7 @@ def mesh_mesh(
     triangles, v, count = meshes.triangles, meshes.vertices, int(0)
     for t in range(meshes.first_triangle[number_a], meshes.first_triangle[number_a + 1]):
         i, j, k = whole(triangles[t, 0]), whole(triangles[t, 1]), whole(triangles[t, 2])
-        thin = Solid(whole(TRIANGLE), scale_a, scale_a, scale_a, i, j, k)
+        thin = Solid(whole(TRIANGLE), scale_a, scale_a, scale_a, 0.0, i, j, k)
         below, above = bounds_in_mesh(thin, ma, mb, dx, dy, dz, scale_b, limit, v, hulls.links)
         apart = bool(False)
         for axis in range(3):

@@ -1,8 +1,9 @@
 """Convex solids through their support: the point, and the face, that lies farthest along a direction.
 
-A ``Solid`` is one convex shape in its own frame; where it is and how it is turned is left to the caller. Balls and capsules
-are a point or a segment (the core) with a radius around it, so that distance and depth of the cores are all that is
-computed for them. A solid is made of numbers only, and functions get single arrays: named tuples of arrays are slow to pass,
+A ``Solid`` is one convex shape in its own frame; where it is and how it is turned is left to the caller. A shape may be a core with a
+radius around it (of a ball a point, of a capsule a segment), so that distance and depth of the cores are all that is computed for it.
+``solid_of`` says what core and radius a kind has, ``support`` and ``support_face`` what its core looks like: this is all that contacts
+of a convex shape need. A solid is made of numbers only, and functions get single arrays: named tuples of arrays are slow to pass,
 and support functions are called dozens of times for a pair.
 """
 
@@ -14,9 +15,9 @@ from typing import NamedTuple
 
 from gravel.formulas.kinds import Names, Table, Vector, whole
 from gravel.formulas.vectors import vector
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, PLANE, SPHERE
+from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, ROUNDED_BOX, SPHERE
 
-TRIANGLE = PLANE + 1  # a kind of its own for one triangle of a mesh
+TRIANGLE = 1000  # a kind of its own for one triangle of a mesh
 CORNERS = 8  # of the polygon that stands for a round face
 FEW = 24  # vertices of a hull that are looked through one by one
 
@@ -26,6 +27,7 @@ class Solid(NamedTuple):
     x: float  # the three sizes of the shape
     y: float
     z: float
+    radius: float  # around the core
     i: int  # of a hull its first vertex, the one after its last, and its number; of a triangle its three vertices
     j: int
     k: int
@@ -43,17 +45,17 @@ class Hulls(NamedTuple):
     face_normals: Table
 
 
-def solid_of(kind: int, size: Vector, geometry: int, hulls: Hulls):
+def solid_of(kind: int, size: Vector, bounding_radius: float, geometry: int, hulls: Hulls):
     """The solid of a shape that is convex."""
-    first, last, number = whole(0), whole(0), whole(geometry)
+    first, last, number, radius = whole(0), whole(0), whole(geometry), float(0.0)
+    if kind == SPHERE or kind == CAPSULE:
+        radius = size[0]
+    if kind == ROUNDED_BOX:
+        radius = max(bounding_radius - math.sqrt(size[0] * size[0] + size[1] * size[1] + size[2] * size[2]), 0.0)
     if kind == HULL:
         first = hulls.first_vertex[number]
         last = hulls.first_vertex[number + 1]
-    return Solid(whole(kind), size[0], size[1], size[2], first, last, number)
-
-
-def core_radius(solid: Solid):
-    return solid.x if solid.kind == SPHERE or solid.kind == CAPSULE else 0.0
+    return Solid(whole(kind), size[0], size[1], size[2], radius, first, last, number)
 
 
 def hull_support(first: int, last: int, vertices: Table, links: Names, x: float, y: float, z: float):
@@ -83,7 +85,7 @@ def hull_support(first: int, last: int, vertices: Table, links: Names, x: float,
 def support(solid: Solid, vertices: Table, links: Names, x: float, y: float, z: float):
     """The point of the core farthest along (x, y, z), in the solid's own frame."""
     kind = solid.kind
-    if kind == BOX:
+    if kind == BOX or kind == ROUNDED_BOX:
         return math.copysign(solid.x, x), math.copysign(solid.y, y), math.copysign(solid.z, z)
     if kind == HULL:
         row = hull_support(solid.i, solid.j, vertices, links, x, y, z)
@@ -151,6 +153,20 @@ def box_face(polygon: Table, solid: Solid, x: float, y: float, z: float):
     return 4
 
 
+def rounded_box_face(polygon: Table, solid: Solid, x: float, y: float, z: float):
+    """The same of the core of a rounded box, which may be a plate, a rod or a point: then the face is an edge or a corner."""
+    corners = box_face(polygon, solid, x, y, z)
+    hair, long_p, long_q = 1e-6 * solid.radius, bool(False), bool(False)
+    for axis in range(3):
+        long_p = long_p or abs(polygon[0, axis] - polygon[1, axis]) > hair
+        long_q = long_q or abs(polygon[1, axis] - polygon[2, axis]) > hair
+    if long_p and long_q:
+        return corners
+    if long_q:
+        set_corner(polygon, 1, polygon[2, 0], polygon[2, 1], polygon[2, 2])
+    return 2 if long_p or long_q else 1
+
+
 def hull_face(polygon: Table, solid: Solid, hulls: Hulls, x: float, y: float, z: float):
     """The face of a hull that looks most along (x, y, z); of one with very many corners, as many as fit, evenly taken."""
     vertices, normals, corners = hulls.vertices, hulls.face_normals, hulls.face_corners
@@ -175,6 +191,8 @@ def support_face(polygon: Table, solid: Solid, hulls: Hulls, x: float, y: float,
     kind, vertices = solid.kind, hulls.vertices
     if kind == BOX:
         return box_face(polygon, solid, x, y, z)
+    if kind == ROUNDED_BOX:
+        return rounded_box_face(polygon, solid, x, y, z)
     if kind == HULL:
         return hull_face(polygon, solid, hulls, x, y, z)
     if kind == TRIANGLE:

@@ -15,6 +15,7 @@ class Solid:
     x: float
     y: float
     z: float
+    radius: float
     i: int
     j: int
     k: int

@@ -41,6 +41,6 @@ def _in_tree_order(bodies, low, high):
     centre[:, 3] = np.where(endless, np.inf, np.linalg.norm(half, axis=1))
     keys, order, spare = (np.empty(n, np.int32) for _ in range(3))
     in_tree = body_tree.sort_along_curve(centre, keys, order, spare)
-    pose = np.column_stack([bodies.position, bodies.quaternion, bodies.extent[:, :3]])
+    pose = np.column_stack([bodies.position, bodies.quaternion, bodies.extent])
     tag = np.column_stack([bodies.shape, bodies.geometry])
     return rays.Queried(order, pose[order], tag[order], boxes[order]), in_tree, centre[order], half[order]

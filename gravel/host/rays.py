@@ -15,7 +15,7 @@ from numba import njit, prange
 from gravel.host.threads import INNER, Kernel
 from gravel.host.tree import LEAF, build_tree, leaf_room_of
 from gravel.host.vectors import rotate, rotate_back, to_matrix
-from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
+from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, ROUNDED_BOX, SPHERE
 from gravel.shapes.geometry import LEAF as TRIANGLES
 from gravel.state import SHAPE
 
@@ -41,7 +41,7 @@ class Surfaces(NamedTuple):
     corners: np.ndarray  # (t, 3, 3) triangles of meshes
     normals: np.ndarray  # (t, 3)
     boxes: np.ndarray  # (b, 6) of the trees of meshes
-    children: np.ndarray  # (c, 10) position, quaternion, size
+    children: np.ndarray  # (c, 11) position, quaternion, size, bounding radius
     child_tag: np.ndarray  # (c, 2) kind, geometry
 
 
@@ -49,7 +49,7 @@ class Queried(NamedTuple):
     """The bodies that rays meet, in the order of their tree."""
 
     order: np.ndarray  # (n,) ids
-    pose: np.ndarray  # (n, 10) position, quaternion, size
+    pose: np.ndarray  # (n, 11) position, quaternion, size, bounding radius
     tag: np.ndarray  # (n, 2) kind, geometry
     boxes: np.ndarray  # (n, 6) lowest and highest corner
 
@@ -65,7 +65,7 @@ def surfaces_of(library):
         np.ascontiguousarray(library.vertices[library.triangles]),
         library.normals,
         library.boxes,
-        np.column_stack([library.child_position, library.child_quaternion, library.child_size]),
+        np.column_stack([library.child_position, library.child_quaternion, library.child_size, library.child_radius]),
         np.column_stack([library.child_kind, library.child_geometry]),
     )
 
@@ -177,6 +177,40 @@ def in_box(ray, x, y, z):
 
 
 @njit(**INNER)
+def rounding_of(size):
+    """The radius around the core of a rounded box."""
+    return max(size[3] - math.sqrt(size[0] ** 2 + size[1] ** 2 + size[2] ** 2), 0.0)
+
+
+@njit(**INNER)
+def hull_of(one, other):
+    """The interval from the first to the last end of two intervals that may be empty."""
+    if one[0] > one[1]:
+        return other
+    if other[0] > other[1]:
+        return one
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+@njit(**INNER)
+def in_rounded_box(ray, x, y, z, radius):
+    """As in a capsule: from the first to the last end of its parts, which are boxes, cylinders on the edges and balls on the corners."""
+    o, d, core = (ray.x, ray.y, ray.z), (ray.dx, ray.dy, ray.dz), (x, y, z)
+    found = hull_of(in_box(ray, x + radius, y, z), in_box(ray, x, y + radius, z))
+    found = hull_of(found, in_box(ray, x, y, z + radius))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        for s in (-1.0, 1.0):
+            for t in (-1.0, 1.0):
+                beside = Ray(o[i] - s * core[i], o[j] - t * core[j], o[k], d[i], d[j], d[k])
+                found = hull_of(found, in_cylinder(beside, radius, core[k]))
+                if k == 2:
+                    found = hull_of(found, in_ball(beside, -z, radius))
+                    found = hull_of(found, in_ball(beside, z, radius))
+    return found
+
+
+@njit(**INNER)
 def in_plane(ray, x, y, z):
     """Half space of the points whose product with the normal (x, y, z) is not positive."""
     height, speed = ray.x * x + ray.y * y + ray.z * z, ray.dx * x + ray.dy * y + ray.dz * z
@@ -201,8 +235,9 @@ def in_hull(ray, geometry, scale, surfaces):
 
 
 @njit(**INNER)
-def in_solid(ray, kind, x, y, z, geometry, surfaces):
-    """The interval of any convex solid with sizes x, y, z."""
+def in_solid(ray, kind, size, geometry, surfaces):
+    """The interval of any convex solid with three sizes and a bounding radius."""
+    x, y, z, _ = size
     if kind == SPHERE:
         return in_ball(ray, 0.0, x)
     if kind == ELLIPSOID:
@@ -215,6 +250,8 @@ def in_solid(ray, kind, x, y, z, geometry, surfaces):
         return in_cone(ray, x, y)
     if kind == BOX:
         return in_box(ray, x, y, z)
+    if kind == ROUNDED_BOX:
+        return in_rounded_box(ray, x, y, z, rounding_of(size))
     if kind == PLANE:
         return in_plane(ray, x, y, z)
     if kind == HULL:
@@ -258,8 +295,9 @@ def normal_of_hull(geometry, scale, surfaces, px, py, pz):
 
 
 @njit(**INNER)
-def normal_of_solid(kind, x, y, z, geometry, surfaces, px, py, pz):
+def normal_of_solid(kind, size, geometry, surfaces, px, py, pz):
     """Outward normal at a point on the surface of a convex solid; its length is arbitrary."""
+    x, y, z, _ = size
     if kind == SPHERE:
         return px, py, pz
     if kind == ELLIPSOID:
@@ -278,6 +316,8 @@ def normal_of_solid(kind, x, y, z, geometry, surfaces, px, py, pz):
         return px / across * y, py / across * y, x
     if kind == BOX:
         return normal_of_box(x, y, z, px, py, pz)
+    if kind == ROUNDED_BOX:
+        return px - min(max(px, -x), x), py - min(max(py, -y), y), pz - min(max(pz, -z), z)
     if kind == PLANE:
         return x, y, z
     return normal_of_hull(geometry, x, surfaces, px, py, pz)
@@ -367,9 +407,10 @@ def on_mesh(ray, geometry, surfaces, least, most, nodes):
 
 @njit(**INNER)
 def frame_at(poses, i, scale):
-    """(matrix, position, size) of row i of an array of positions, quaternions and sizes, the lengths scaled."""
+    """(matrix, position, size) of row i of an array of positions, quaternions and four sizes, the lengths scaled."""
     p = poses[i]
-    return to_matrix(p[3:7]), (scale * p[0], scale * p[1], scale * p[2]), (scale * p[7], scale * p[8], scale * p[9])
+    size = scale * p[7], scale * p[8], scale * p[9], scale * p[10]
+    return to_matrix(p[3:7]), (scale * p[0], scale * p[1], scale * p[2]), size
 
 
 @njit(**INNER)
@@ -379,7 +420,7 @@ def on_compound(ray, geometry, scale, surfaces, least):
     for child in range(surfaces.first[geometry, 3], surfaces.first[geometry + 1, 3]):
         m, place, size = frame_at(surfaces.children, child, scale)
         local = seen_from(ray, m, place[0], place[1], place[2])
-        low, high = in_solid(local, tag[child, 0], size[0], size[1], size[2], tag[child, 1], surfaces)
+        low, high = in_solid(local, tag[child, 0], size, tag[child, 1], surfaces)
         t = first_ahead(low, high, least)
         if t < best:
             best, hit = t, child
@@ -403,7 +444,7 @@ def on_body(ray, i, bodies, surfaces, most, nodes):
     elif kind == COMPOUND:
         t, part = on_compound(local, geometry, size[0], surfaces, -shift)
     else:
-        low, high = in_solid(local, kind, size[0], size[1], size[2], geometry, surfaces)
+        low, high = in_solid(local, kind, size, geometry, surfaces)
         t = first_ahead(low, high, -shift)
     return max(t + shift, 0.0), part
 
@@ -422,7 +463,7 @@ def normal_on_body(x, y, z, i, part, bodies, surfaces):
             kind, geometry = surfaces.child_tag[part, 0], surfaces.child_tag[part, 1]
             m = product(m, turn)
             px, py, pz = rotate_back(turn, px - place[0], py - place[1], pz - place[2])
-        nx, ny, nz = normal_of_solid(kind, size[0], size[1], size[2], geometry, surfaces, px, py, pz)
+        nx, ny, nz = normal_of_solid(kind, size, geometry, surfaces, px, py, pz)
     nx, ny, nz = rotate(m, nx, ny, nz)
     length = math.sqrt(nx * nx + ny * ny + nz * nz)
     return nx / length, ny / length, nz / length
@@ -508,8 +549,9 @@ def vertices_along(geometry, scale, library, x, y, z):
 
 
 @njit(**INNER)
-def solid_along(kind, a, b, c, geometry, library, x, y, z):
+def solid_along(kind, size, geometry, library, x, y, z):
     """(lowest, highest) place of a solid along a direction (x, y, z) of length one, in its frame."""
+    a, b, c, _ = size
     aside = math.sqrt(max(1.0 - z * z, 0.0))
     if kind == CONE:
         base, tip = -0.25 * b * z, 0.75 * b * z
@@ -523,19 +565,20 @@ def solid_along(kind, a, b, c, geometry, library, x, y, z):
         far = a + b * abs(z)
     elif kind == CYLINDER:
         far = a * aside + b * abs(z)
-    elif kind == BOX:
+    elif kind in (BOX, ROUNDED_BOX):
         far = a * abs(x) + b * abs(y) + c * abs(z)
+        far += rounding_of(size) if kind == ROUNDED_BOX else 0.0
     return -far, far
 
 
 @njit(**INNER)
 def compound_along(geometry, scale, library, x, y, z):
-    low, high, size = math.inf, -math.inf, library.child_size
+    low, high, sizes, radii = math.inf, -math.inf, library.child_size, library.child_radius
     for child in range(library.first_child[geometry], library.first_child[geometry + 1]):
         m, p = to_matrix(library.child_quaternion[child]), library.child_position[child]
         dx, dy, dz = rotate_back(m, x, y, z)
-        a, b, c = scale * size[child, 0], scale * size[child, 1], scale * size[child, 2]
-        one, two = solid_along(library.child_kind[child], a, b, c, library.child_geometry[child], library, dx, dy, dz)
+        size = scale * sizes[child, 0], scale * sizes[child, 1], scale * sizes[child, 2], scale * radii[child]
+        one, two = solid_along(library.child_kind[child], size, library.child_geometry[child], library, dx, dy, dz)
         middle = scale * (p[0] * x + p[1] * y + p[2] * z)
         low, high = min(low, middle + one), max(high, middle + two)
     return low, high
@@ -545,14 +588,14 @@ def compound_along(geometry, scale, library, x, y, z):
 def boxes_of_chunk(chunk, position, quaternion, extent, tag, geometry, library, low, high):
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, position.shape[0])):
         kind, m = tag[i, SHAPE], to_matrix(quaternion[i])
-        a, b, c = extent[i, 0], extent[i, 1], extent[i, 2]
+        size = extent[i, 0], extent[i, 1], extent[i, 2], extent[i, 3]
         for k in range(3):
             if kind == PLANE:
                 one, two = -math.inf, math.inf
             elif kind == COMPOUND:
-                one, two = compound_along(geometry[i], a, library, m[k][0], m[k][1], m[k][2])
+                one, two = compound_along(geometry[i], size[0], library, m[k][0], m[k][1], m[k][2])
             else:
-                one, two = solid_along(kind, a, b, c, geometry[i], library, m[k][0], m[k][1], m[k][2])
+                one, two = solid_along(kind, size, geometry[i], library, m[k][0], m[k][1], m[k][2])
             low[i, k], high[i, k] = position[i, k] + one, position[i, k] + two
 
 

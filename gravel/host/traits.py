@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from gravel.host.arrays import is_ball
-from gravel.shapes import PLANE, SPHERE
+from gravel.shapes import KINDS, PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS, can_move
 
 BINS, PER_OCTAVE, MIDDLE = 2048, 8, 1024  # of bounding radii: so many bins from each power of two to the next
@@ -55,7 +55,7 @@ def traits_of(bodies):
     """The traits of an engine's rows."""
     count = np.zeros(BINS, np.int64)
     kinds, movers, balls, some_balls, shared = survey(bodies.tag, bodies.extent, bodies.inverse_mass, bodies.geometry, count)
-    kinds, movers = (frozenset(k for k in range(PLANE + 1) if bits >> k & 1) for bits in (kinds, movers))
+    kinds, movers = (frozenset(k for k in range(len(KINDS)) if bits >> k & 1) for bits in (kinds, movers))
     smallest = float(bodies.extent[can_move(bodies.tag[:, STATUS]), 3].min(initial=np.inf))
     return Traits(kinds, movers, balls, some_balls, not kinds <= {SPHERE, PLANE}, shared, _are_mixed(count), smallest)
 

@@ -14,7 +14,6 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-from gravel import shapes
 from gravel.io.about import ANCHORS, about_in, write_about, write_materials
 from gravel.io.blocks import COMMON, KINDS, ROOT, enter, lay_out_root, look_empty, multiples_name
 from gravel.io.contact_results import BLOCK, COLUMNS, GROUP, links_to
@@ -210,7 +209,7 @@ def _write_own(file, stretches, simulation):
     own, joints = file.create_group("gravel"), file.create_group("gravel/joints")
     own.attrs["version"], own.attrs["run"] = VERSION, simulation.run_id
     own.attrs["dt"], own.attrs["solver"] = simulation.dt, simulation.solver.describe()
-    own.attrs["shapes"] = sorted(SHAPES, key=lambda name: getattr(shapes, name))
+    own.attrs["shapes"] = SHAPES
     frames = [len(stretch) for stretch in stretches]
     _from_heads(own, REPORT_FIELDS, (), stretches, [stretch.reports for stretch in stretches])
     _from_heads(own, PLANES, (3,), stretches, [stretch.planes for stretch in stretches])

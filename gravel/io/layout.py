@@ -4,6 +4,7 @@ import numpy as np
 
 from gravel.io.blocks import ROOT, Form
 from gravel.model.cell import Cell, Deformation
+from gravel.shapes.kinds import NAMES
 
 BODIES = f"{ROOT}/bodies"
 POINT_DATA = {
@@ -32,7 +33,7 @@ CIRCUMSTANCES = {  # of each frame
 }
 VERSION = 6
 ENDINGS = (".vtkhdf", ".hdf", ".h5")
-SHAPES = ("SPHERE", "ELLIPSOID", "CAPSULE", "CYLINDER", "CONE", "BOX", "HULL", "COMPOUND", "MESH", "PLANE")
+SHAPES = tuple(name.upper() for name in NAMES)  # by their numbers
 FRAME_BYTES, SPARE_BYTES = 120, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
 GEOMETRY_BYTES = 4000  # for the group of a geometry, beside its arrays
 REPORT_FIELDS = (

@@ -14,8 +14,9 @@ from gravel.contacts import ContactTable
 from gravel.joints.kinds import LAST_GAUGE
 from gravel.joints.rows import ANCHOR_FIELDS, ROW_FIELDS, SPRING_FUNCTION
 from gravel.running.sleep import LOOKS
-from gravel.shapes import COMPOUND, HULL, MESH, PLANE
+from gravel.shapes import COMPOUND, CONVEX, HULL, KINDS, MESH
 from gravel.shapes.geometry import LEAF, NONE
+from gravel.shapes.kinds import kind_of
 from gravel.state import FIELDS, GROUP, IMMOVABLE, MATERIAL, MOVABLE, SHAPE, SLEEPING, STATUS
 
 # what h5py, and code that takes a file's word for it, may raise where the file is damaged
@@ -85,7 +86,7 @@ def check_bodies(arrays, count, materials, geometries):
     tag, geometry, identity = (arrays[f"bodies/{name}"] for name in ("tag", "geometry", "id"))
     need(len(np.unique(identity)) == n, "bodies/id holds a number twice")
     within("bodies/id", identity, 0, count)
-    within("shapes of bodies", tag[:, SHAPE], 0, PLANE + 1)
+    within("shapes of bodies", tag[:, SHAPE], 0, len(KINDS))
     within("materials of bodies", tag[:, MATERIAL], 0, materials)
     within("groups of bodies", tag[:, GROUP], 0, len(arrays["ignored"]))
     need(np.isin(tag[:, STATUS], (IMMOVABLE, MOVABLE, SLEEPING)).all(), "bodies/tag holds an unknown status")
@@ -177,7 +178,7 @@ def check_geometry(g, k):
     need(len(g.adjacent) == len(g.normals) == triangles, f"{where}: its triangles lack neighbours or normals")
     children = {len(getattr(g, f"child_{name}")) for name in ("kind", "size", "radius", "position", "quaternion", "geometry")}
     need(len(children) == 1, f"{where}: its children lack something")
-    within(f"{where}: kinds of children", g.child_kind, 0, COMPOUND)
+    need(np.isin(g.child_kind, list(CONVEX)).all(), f"{where}: kinds of children hold what is not convex")
     within(f"{where}: geometries of children", g.child_geometry, NONE, len(g.parts))
     need((g.child_geometry[g.child_kind == HULL] != NONE).all(), f"{where}: a child has no geometry")
     within(f"{where}: parts", np.asarray(g.parts, np.int64), 0, k)  # parts come before what they are parts of
@@ -187,10 +188,6 @@ def check_starts(words, start, rows, end):
     need(len(start) in (0, rows) and (len(start) > 0 or end == 0), f"{words} do not fit")
     within(words, start, 0, end + 1)
     need((np.diff(start) >= 0).all(), f"{words} are not in order")
-
-
-def kind_of(geometry):
-    return COMPOUND if len(geometry.child_kind) else MESH if len(geometry.triangles) else HULL
 
 
 def check_joints(arrays, names, identity, ids):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.io.triangles import ROUND, SIDES, placed, template
-from gravel.shapes import SPHERE
+from gravel.io.triangles import SIDES, placed, template
+from gravel.shapes import ROUND, SPHERE
 from gravel.shapes.geometry import NONE
 
 UPRIGHT = 0.7  # cosine: a plane that leans less than that is a floor, and drawn as a square; walls, which would hide all, as outlines
@@ -38,7 +38,7 @@ def surfaces_of(data, rows, most=None):
         return None
     points, triangles, row, count = [np.zeros((0, 3), "f4")], [np.zeros((0, 3), "i4")], [np.zeros(0, int)], 0
     for members, weights, faces in _groups(data, rows, sides):
-        local = placed(weights, data["extent"][members], data["quaternion"][members], data["position"][members])
+        local = placed(weights, data, members)
         first = count + local.shape[1] * np.arange(len(members), dtype="i4")[:, None, None]
         points.append(local.reshape(-1, 3))
         triangles.append((first + faces.astype("i4")).reshape(-1, 3))

@@ -17,7 +17,6 @@ all. Of many processes, each writes such a file of its own bodies, with the poin
 import h5py
 import numpy as np
 
-from gravel import shapes
 from gravel.io.about import STAGES, StageSeconds, about_in, about_run, lay_out_anchors, write_about, write_anchors, write_materials
 from gravel.io.blocks import FEW, ROOT, Block, Common, append, block_lengths, grow, lay_out_root
 from gravel.io.contact_results import GROUP, ContactsGroup, contact_lengths
@@ -121,7 +120,7 @@ class ResultWriter:
             joints.create_dataset(name, (0, 0, *columns), "f8", fillvalue=np.nan, **sizes)
         lay_out_anchors(joints)
         own.attrs["version"] = VERSION
-        own.attrs["shapes"] = sorted(SHAPES, key=lambda name: getattr(shapes, name))  # by their numbers
+        own.attrs["shapes"] = SHAPES
         for name in ("plane_position", "plane_normal"):
             grow(own, name, (3,), "f8", FEW)
         for name, (shape, dtype) in CIRCUMSTANCES.items():

@@ -9,8 +9,8 @@ from gravel.measures.regions import Where, need_bodies, region_of
 from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 from gravel.rotations import rotate
-from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, SPHERE
-from gravel.shapes.described import shape_of_body
+from gravel.shapes import COMPOUND, KINDS, SOLIDS, SPHERE
+from gravel.shapes.described import shape_of_geometry
 from gravel.shapes.geometry import NONE
 from gravel.shapes.inside import inside_compound, inside_convex, inside_surface
 from gravel.shapes.polyhedra import signed_volumes
@@ -81,41 +81,35 @@ class _Volumes:
 
     def __init__(self, snapshot):
         self.snapshot = snapshot
+        self.extents = np.column_stack([snapshot.extents, snapshot.radii])
         self.shared = {}  # number of a geometry -> its volume at scale 1, half of the box around it, what tells inside
         self.filling = {}  # number of a geometry -> points inside it, at scale 1
 
     def of(self, rows):
         """m3, of the bodies in these rows."""
         snapshot = self.snapshot
-        kinds, (a, b, c) = snapshot.kinds[rows], snapshot.extents[rows].T
+        kinds, extents = snapshot.kinds[rows], self.extents[rows]
         volumes = np.zeros(len(kinds))
-        for kind, formula in (
-            (SPHERE, 4 / 3 * np.pi * a**3),
-            (ELLIPSOID, 4 / 3 * np.pi * a * b * c),
-            (BOX, 8 * a * b * c),
-            (CAPSULE, np.pi * a**2 * (2 * b + 4 / 3 * a)),
-            (CYLINDER, 2 * np.pi * a**2 * b),
-            (CONE, np.pi / 3 * a**2 * b),
-        ):
-            volumes[kinds == kind] = formula[kinds == kind]
+        for solid in SOLIDS:
+            of_it = kinds == solid.KIND
+            if of_it.any():
+                volumes[of_it] = solid.of_extent(extents[of_it]).volumes(of_it.sum())
         geometry = snapshot.geometry[rows]
         for number in np.unique(geometry[geometry != NONE]).tolist():
             of_it = geometry == number
-            volumes[of_it] = self._shared(number)[0] * a[of_it] ** 3
+            volumes[of_it] = self._shared(number)[0] * extents[of_it, 0] ** 3
         return volumes
 
     def points(self, row):
         """Points inside a body, in its frame, spread evenly."""
-        kind, sizes, number = int(self.snapshot.kinds[row]), self.snapshot.extents[row], int(self.snapshot.geometry[row])
+        kind, extent, number = int(self.snapshot.kinds[row]), self.extents[row], int(self.snapshot.geometry[row])
         if number != NONE:
             if number not in self.filling:
                 _, half, inside = self._shared(number)
                 self.filling[number] = _inside(_cube() * half, inside)
-            return sizes[0] * self.filling[number]
-        a, b, c = sizes
-        half = {SPHERE: (a, a, a), CAPSULE: (a, a, a + b), CYLINDER: (a, a, b), CONE: (a, a, 0.5 * b)}.get(kind, (a, b, c))
-        middle = (0.0, 0.0, 0.25 * b if kind == CONE else 0.0)
-        return _inside(_cube() * half + middle, partial(inside_convex, kind, sizes))
+            return extent[0] * self.filling[number]
+        low, high = KINDS[kind].box(extent, np.eye(3))
+        return _inside(_cube() * (0.5 * (high - low)) + 0.5 * (low + high), partial(inside_convex, kind, extent))
 
     def _shared(self, number):
         if number not in self.shared:
@@ -125,7 +119,7 @@ class _Volumes:
                 volume, half = float(signed_volumes(vertices, triangles).sum()), np.abs(vertices).max(axis=0)
                 self.shared[number] = volume, half, partial(inside_surface, vertices, triangles)
             else:
-                shape = shape_of_body(COMPOUND, np.array([1.0, 0.0, 0.0]), surface)
+                shape = shape_of_geometry(COMPOUND, surface)
                 self.shared[number] = shape.mass.volume, surface.half, partial(inside_compound, surface)
         return self.shared[number]
 

@@ -16,7 +16,7 @@ from gravel.model.materials import Material
 from gravel.packing.blend import as_given, random_turns, scaled
 from gravel.packing.relax import place_balls
 from gravel.scene import Scene
-from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, SPHERE
+from gravel.shapes import BOX, CONVEX, HULL, KINDS
 from gravel.simulation import Simulation
 from gravel.solvers import GaussSeidel
 
@@ -141,30 +141,21 @@ def _rows(kinds):
     return [slice(end - len(kind.factors), end) for kind, end in zip(kinds, ends)]
 
 
-CONVEX = (SPHERE, ELLIPSOID, CAPSULE, CYLINDER, CONE, BOX, HULL)
-
-
 def inner_radius(shape):
     """m, radius of the largest ball about the centre of mass that a convex shape of one size holds; of a compound, that of its thinnest
     child."""
-    size = shape.rows(1)[0]
+    extent = np.append(shape.rows(1)[0], shape.bounding_radii(1))
     if shape.KIND in CONVEX:
-        return _inner(shape.KIND, size, shape.geometry(True))
-    return float(size[0]) * min(_inner(child.kind, child.size, child.part) for child in shape.children)
+        return _inner(shape.KIND, extent, shape.geometry(True))
+    return float(extent[0]) * min(_inner(child.kind, child.extent, child.part) for child in shape.children)
 
 
 def _has_boxes(shape):
     return shape.KIND == BOX or any(child.kind == BOX for child in getattr(shape, "children", ()))
 
 
-def _inner(kind, size, geometry):
-    if kind in (SPHERE, CAPSULE):
-        return float(size[0])
-    if kind == CYLINDER:
-        return float(min(size[0], size[1]))
-    if kind == CONE:
-        return float(min(0.25 * size[1], 0.75 * size[1] * size[0] / np.hypot(size[0], size[1])))
-    if kind == HULL:
-        corners = geometry.vertices[geometry.face_corners[geometry.face_start]]
-        return float(size[0] * np.einsum("ni,ni->n", geometry.face_normals, corners).min())
-    return float(np.min(size))  # of a box or an ellipsoid
+def _inner(kind, extent, geometry):
+    if kind != HULL:
+        return float(KINDS[kind].inner_radius(extent))
+    corners = geometry.vertices[geometry.face_corners[geometry.face_start]]
+    return float(extent[0] * np.einsum("ni,ni->n", geometry.face_normals, corners).min())

@@ -197,7 +197,7 @@ class StateAccess(Parts):
     # --- shapes, materials, motions
     @property
     def shapes(self) -> np.ndarray:
-        """(N,) names of the bodies' kinds of shape, "sphere", "box" and so on (``gravel.shapes.described.KIND_NAMES``), to be read; empty
+        """(N,) names of the bodies' kinds of shape, "sphere", "box" and so on (``gravel.shapes.kinds.NAMES``), to be read; empty
         for bodies that were removed. ``shape_of`` gives sizes, and ``sim.bodies.extent`` those of all bodies."""
         tag = self.views.tag
         names = names_of_kinds(tag[:, SHAPE], tag[:, STATUS] != REMOVED)
@@ -210,7 +210,7 @@ class StateAccess(Parts):
         tag = self.engine.pick("tag", [bodies.checked_body(body, self.engine, self.count)])[0]
         number = int(self.engine.pick("geometry", [body])[0])
         return shape_of_body(
-            int(tag[SHAPE]), self.engine.pick("extent", [body])[0, :3], None if number == NONE else self.geometries[number]
+            int(tag[SHAPE]), self.engine.pick("extent", [body])[0], None if number == NONE else self.geometries[number]
         )
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from gravel.errors import DeviceError
 from gravel.model.materials import PAIR_FIELDS
 from gravel.shapes import MESH, SPHERE
-from gravel.shapes.geometry import NONE
+from gravel.shapes.kinds import half_thickness
 from gravel.state import ANGULAR, LINEAR, MATERIAL, REMOVED, SHAPE, STATUS, can_move
 
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
@@ -219,9 +219,7 @@ def warn_of_speed(simulation, given):
         return
     extent, geometry, position = engine.field("extent"), engine.field("geometry"), engine.field("position")
     way = simulation.dt * np.linalg.norm(engine.field("velocity")[:, LINEAR], axis=1)
-    half = np.where(extent[:, :3] > 0.0, extent[:, :3], np.inf).min(axis=1)
-    shaped = solid & (geometry != NONE)
-    half[shaped] = extent[shaped, 0] * np.array([g.half.min() for g in simulation.geometries] or [0.0])[geometry[shaped]]
+    half = half_thickness(tag[:, SHAPE], extent, geometry, simulation.geometries)
     fast = solid & (way > half)
     for mesh in np.flatnonzero(meshes) if fast.any() else ():
         apart = np.linalg.norm(position - position[mesh], axis=1) - extent[mesh, 3] - extent[:, 3] - way

@@ -9,20 +9,11 @@ from gravel.joints.kinds import Joint
 from gravel.model.motion import ConstantVelocity, Oscillation
 from gravel.scenefile.joint_language import word_of
 from gravel.scenefile.making import Table, TableMotion, centred
-from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, PLANE, SPHERE
-from gravel.shapes.described import shape_of_body
+from gravel.shapes import COMPOUND, HULL, KINDS, PLANE, SPHERE
+from gravel.shapes.described import shape_of_geometry
 from gravel.shapes.geometry import NONE
 from gravel.shapes.meshes import HeightField
 
-SIMPLE_WORDS = {SPHERE: "sphere", ELLIPSOID: "ellipsoid", CAPSULE: "capsule", CYLINDER: "cylinder", CONE: "cone", BOX: "box"}
-SIZE_KEYS = {
-    SPHERE: ("radius",),
-    ELLIPSOID: "radii",
-    CAPSULE: ("radius", "half_length"),
-    CYLINDER: ("radius", "half_length"),
-    CONE: ("radius", "height"),
-    BOX: "half_extents",
-}
 GRID = 1e-9  # of the spacing: how regular points must lie to be a height field
 
 
@@ -30,18 +21,12 @@ class CannotWrite(ValueError):
     """What a scene file has no words for."""
 
 
-def widths(kind) -> int:
-    """How many numbers say how large a simple shape is."""
-    return 3 if isinstance(SIZE_KEYS[kind], str) else len(SIZE_KEYS[kind])
-
-
-def simple_shape(kind, sizes) -> dict:
-    """The keys of a simple shape; ``sizes``: the first three numbers of a body's extent."""
-    sizes = np.asarray(sizes).tolist()
+def simple_shape(kind, extent) -> dict:
+    """The keys of a simple shape from what a body keeps: three sizes and the bounding radius."""
+    shape = KINDS[kind]
     if kind == PLANE:
-        return {"plane": {"normal": sizes}}
-    keys = SIZE_KEYS[kind]
-    return {SIMPLE_WORDS[kind]: {keys: sizes} if isinstance(keys, str) else dict(zip(keys, sizes))}
+        return {shape.NAME: {"normal": np.asarray(extent[:3]).tolist()}}
+    return {shape.NAME: {size.name: values.tolist() for size, values in zip(shape.SIZES, shape.sizes_of(np.asarray(extent)))}}
 
 
 def geometry_shape(kind, geometry, movable) -> dict:
@@ -65,7 +50,7 @@ def _compound(geometry, own):
     for k, kind in enumerate(geometry.child_kind.tolist()):
         number = geometry.child_geometry[k]
         if number == NONE:
-            shape = simple_shape(kind, geometry.child_size[k])
+            shape = simple_shape(kind, geometry.extent_of_child(k))
         else:
             shape = geometry_shape(kind, geometry.parts[number], True)
             shape["hull"]["scale"] = float(geometry.child_size[k, 0])
@@ -96,7 +81,7 @@ def shape_for_mass(kind, geometry):
     measured along lines that lie otherwise in another frame, so that its mass is better written down."""
     if kind == COMPOUND and (geometry.child_kind == SPHERE).all():
         return None
-    return centred(shape_of_body(kind, np.array([1.0, 0.0, 0.0]), geometry))
+    return centred(shape_of_geometry(kind, geometry))
 
 
 def motion_keys(motion) -> dict:

@@ -18,12 +18,11 @@ from gravel.rotations import from_rotation_vector, multiply
 from gravel.scenefile.blame import attempt
 from gravel.scenefile.records import Kind
 from gravel.scenefile.values import BAD
-from gravel.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from gravel.shapes.compounds import Clump, Compound
+from gravel.shapes.kinds import SIMPLE
 from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull, Mass, read_mesh
 
-SIMPLE = {"sphere": Sphere, "ellipsoid": Ellipsoid, "capsule": Capsule, "cylinder": Cylinder, "cone": Cone, "box": Box, "plane": Plane}
 REGIONS = {"box": BoxRegion, "cylinder": CylinderRegion, "ball": SphereRegion, "hopper": HopperRegion}
 DISTRIBUTIONS = {
     "uniform": UniformSizes,
@@ -40,7 +39,7 @@ TABLE_COLUMNS = {
     "masses": ("mass",),
     "inertias": ("ix", "iy", "iz"),
 }
-SIZE_COLUMNS = (("size",), ("size1", "size2"), ("size1", "size2", "size3"))
+SIZE_COLUMNS = (("size",), ("size1", "size2"), ("size1", "size2", "size3"), ("size1", "size2", "size3", "size4"))
 
 
 # --- files beside the scene file
@@ -82,7 +81,7 @@ def table_of(path) -> dict[str, np.ndarray]:
     sizes = {name for name in columns if name.startswith("size")}
     if sizes and sizes not in map(set, SIZE_COLUMNS):
         there = ", ".join(sorted(sizes))
-        raise ValueError(f"file must have the column size, or size1 and size2, or size1 to size3, but {path} has {there}")
+        raise ValueError(f"file must have the column size, or size1 and size2, or size1 to size3 or size4, but {path} has {there}")
     groups = {**TABLE_COLUMNS, "sizes": next((group for group in reversed(SIZE_COLUMNS) if set(group) <= set(columns)), ("size",))}
     found = {}
     for name, group in groups.items():
@@ -241,12 +240,10 @@ def with_sizes(shape, word, sizes):
         if sizes.ndim != 1:
             raise ValueError(f"sizes must be one factor for each body, not {sizes.shape[1]} numbers")
         return scaled(shape, sizes)
-    width = {Sphere: 1, Capsule: 2, Cylinder: 2, Cone: 2}.get(shape, 3)
+    width = sum(size.columns for size in shape.SIZES)
     if (sizes.ndim, width) != (1, 1) and (sizes.ndim != 2 or sizes.shape[1] != width):
         raise ValueError(f"sizes must be {width} number{'s' * (width > 1)} for each {word}")
-    if width == 1:
-        return shape(sizes.reshape(-1))
-    return shape(sizes) if width == 3 else shape(*sizes.T)
+    return shape(*shape.split(sizes.reshape(-1, width)))
 
 
 # --- the rest

@@ -2,6 +2,7 @@
 
 from gravel.scenefile.records import Key, Kinds, Record
 from gravel.scenefile.values import Either, Many, Name, Number, Text, Vector, Whole, YesNo
+from gravel.shapes import SOLIDS, Plane
 
 SIZE = Number("m", above=0.0)
 TABLE_ENDINGS = (".csv", ".npz")
@@ -28,21 +29,20 @@ def _shape(name, doc, ways=(), **keys):
     return Record(f"shape {name}", doc, keys, ways)
 
 
-_ROUND = {"radius": Key(SIZE, "radius", required=True)}
-_HALF_LENGTH = Key(SIZE, "distance from the centre to the end of the cylinder", required=True)
+def _sized(solid):
+    """The keys of a shape that its sizes describe."""
+    kind_of = lambda size: SIZE if size.columns == 1 else Vector(size.columns, "m", above=0.0)  # noqa: E731
+    return _shape(solid.NAME, solid.SAYS, **{size.name: Key(kind_of(size), size.says, required=True) for size in solid.SIZES})
+
+
 SHAPE = Kinds(
     "shape",
     "The shape of a body.",
     {
-        "sphere": _shape("sphere", "A ball.", **_ROUND),
-        "ellipsoid": _shape("ellipsoid", "An ellipsoid.", radii=Key(Vector(3, "m", above=0.0), "radii along x, y and z", required=True)),
-        "capsule": _shape("capsule", "A cylinder along z with a hemisphere at each end.", **_ROUND, half_length=_HALF_LENGTH),
-        "cylinder": _shape("cylinder", "A cylinder along z.", **_ROUND, half_length=_HALF_LENGTH),
-        "cone": _shape("cone", "A cone along z, its centre of mass at the origin.", **_ROUND, height=Key(SIZE, "height", required=True)),
-        "box": _shape("box", "A box.", half_extents=Key(Vector(3, "m", above=0.0), "half lengths of its edges", required=True)),
+        **{solid.NAME: _sized(solid) for solid in SOLIDS},
         "plane": _shape(
             "plane",
-            "A half space: all points with x . normal <= offset are inside. Must be fixed or have a motion.",
+            Plane.SAYS,
             normal=Key(Vector(3, direction=True), "outward normal", default=[0, 0, 1]),
             offset=Key(Number("m"), "offset along the normal", default=0),
         ),
@@ -97,7 +97,7 @@ SHAPE = Kinds(
             centred=CENTRED,
         ),
     },
-    Name("shape", ("sphere", "ellipsoid", "capsule", "cylinder", "cone", "box")),
+    Name("shape", tuple(solid.NAME for solid in SOLIDS)),
 )
 _PART = Record(
     "part",

@@ -7,8 +7,7 @@ import numpy as np
 
 from gravel.detection.find import detect_scene
 from gravel.model.motion import Oscillation
-from gravel.shapes.described import KIND_NAMES
-from gravel.shapes.geometry import NONE
+from gravel.shapes.kinds import NAMES, half_thickness
 from gravel.state import IMMOVABLE, LINEAR, SHAPE, STATUS, can_move
 
 OVERLAP = 0.01  # of the smaller body's radius: what is worth a warning
@@ -22,8 +21,8 @@ def summary(setup) -> list[str]:
     """Lines about a ``FileSetup``."""
     scene = setup.scene
     status, kind = scene.bodies.tag[:, STATUS], scene.bodies.tag[:, SHAPE]
-    counts = np.bincount(kind, minlength=len(KIND_NAMES))
-    shapes = ", ".join(f"{n} {_plural(name) if n > 1 else name}" for name, n in zip(KIND_NAMES, counts.tolist()) if n)
+    counts = np.bincount(kind, minlength=len(NAMES))
+    shapes = ", ".join(f"{n} {_plural(name) if n > 1 else name}" for name, n in zip(NAMES, counts.tolist()) if n)
     driven = len(scene.motions)
     fixed = int(np.count_nonzero(status == IMMOVABLE)) - driven
     bodies = f"{len(scene)} bod{'y' if len(scene) == 1 else 'ies'}"
@@ -82,22 +81,13 @@ def name_of(setup, body: int) -> str:
     return f"body {body}"
 
 
-def half_thickness(scene) -> np.ndarray:
-    """(N,) m: half of what each body measures where it is thinnest."""
-    extent, geometry = scene.bodies.extent, scene.bodies.geometry
-    half = np.where(extent[:, :3] > 0.0, extent[:, :3], np.inf).min(axis=1)
-    shaped = geometry != NONE
-    if shaped.any():
-        half[shaped] = extent[shaped, 0] * np.array([g.half.min() for g in scene.geometries])[geometry[shaped]]
-    return half
-
-
 def step_warning(setup) -> str:
     """Bodies that move far in a step, by their own speed or by that of a fall through the scene."""
     scene, move = setup.scene, can_move(setup.scene.bodies.tag[:, STATUS])
     if not move.any():
         return ""
-    half = half_thickness(scene)[move]
+    bodies = scene.bodies
+    half = half_thickness(bodies.tag[:, SHAPE], bodies.extent, bodies.geometry, scene.geometries)[move]
     speed = np.linalg.norm(scene.bodies.velocity[move, LINEAR], axis=1)
     ids = np.flatnonzero(move)
     height = np.ptp(scene.bodies.position[move] @ scene.gravity)  # m2/s2: what the highest may fall through

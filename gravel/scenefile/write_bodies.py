@@ -5,18 +5,9 @@ from typing import Any
 import numpy as np
 
 from gravel.packing.blend import scaled
-from gravel.scenefile.described import (
-    SIMPLE_WORDS,
-    CannotWrite,
-    geometry_shape,
-    motion_keys,
-    shape_for_mass,
-    simple_shape,
-    surface_keys,
-    widths,
-)
-from gravel.scenefile.making import SIMPLE, SIZE_COLUMNS, TABLE_COLUMNS
-from gravel.shapes import PLANE
+from gravel.scenefile.described import CannotWrite, geometry_shape, motion_keys, shape_for_mass, simple_shape, surface_keys
+from gravel.scenefile.making import SIZE_COLUMNS, TABLE_COLUMNS
+from gravel.shapes import KINDS, PLANE
 from gravel.shapes.geometry import NONE
 from gravel.state import ANGULAR, GROUP, LINEAR, MATERIAL, MOVABLE, SHAPE, STATUS
 
@@ -161,7 +152,7 @@ class BodyWriter:
         kind, geometry = int(self.bodies.tag[body, SHAPE]), int(self.bodies.geometry[body])
         keys: dict[str, Any] = {"name": name}
         if geometry == NONE:
-            keys["shape"] = simple_shape(kind, self.bodies.extent[body, :3])
+            keys["shape"] = simple_shape(kind, self.bodies.extent[body])
         else:
             keys["shape"] = self._scaled(body, self._geometry(body))
         keys.update(self._pose(body), **self._common(body))
@@ -183,7 +174,7 @@ class BodyWriter:
         name = f"grains {number}"
         self._names.update({body: f"{name}[{k}]" for k, body in enumerate(ids.tolist())} if len(ids) > 1 else {int(ids[0]): name})
         body = int(ids[0])
-        kind, geometry, sizes = int(self.bodies.tag[body, SHAPE]), int(self.bodies.geometry[body]), self.bodies.extent[ids, :3]
+        kind, geometry, sizes = int(self.bodies.tag[body, SHAPE]), int(self.bodies.geometry[body]), self.bodies.extent[ids]
         rows = {"positions": self.bodies.position[ids], **self._rows(ids)}
         if (self.bodies.quaternion[ids] != (1.0, 0.0, 0.0, 0.0)).any():
             rows["quaternions"] = self.bodies.quaternion[ids]
@@ -195,8 +186,8 @@ class BodyWriter:
         elif (sizes == sizes[0]).all() or kind == PLANE:
             shape = simple_shape(kind, sizes[0])
         else:
-            shape, width = SIMPLE_WORDS[kind], widths(kind)
-            rows["sizes"] = sizes[:, 0] if width == 1 else sizes[:, :width]
+            shape, columns = KINDS[kind].NAME, np.column_stack(KINDS[kind].sizes_of(sizes))
+            rows["sizes"] = columns[:, 0] if columns.shape[1] == 1 else columns
         return {"name": name, "shape": shape, **self._common(body), "placement": self._placement(rows, number)}
 
     def _placement(self, rows, number):
@@ -226,15 +217,14 @@ class BodyWriter:
     def _own_masses(self, ids, given):
         """(masses by the density, moments that the shape gives to the ``given`` masses)."""
         body = int(ids[0])
-        kind, number, sizes = int(self.bodies.tag[body, SHAPE]), int(self.bodies.geometry[body]), self.bodies.extent[ids, :3]
+        kind, number, extent = int(self.bodies.tag[body, SHAPE]), int(self.bodies.geometry[body]), self.bodies.extent[ids]
         if number == NONE:
-            width, make = widths(kind), SIMPLE[SIMPLE_WORDS[kind]]
-            shape = make(sizes) if width == 3 else make(*sizes[:, :width].T)
+            shape = KINDS[kind].of_extent(extent)
         else:
             one = shape_for_mass(kind, self.scene.geometries[number])
             if one is None:
                 return np.zeros(len(ids)), np.zeros((len(ids), 3))
-            shape = scaled(one, sizes[:, 0])
+            shape = scaled(one, extent[:, 0])
         density = self.scene.materials[int(self.bodies.tag[body, MATERIAL])].density
         return shape.volumes(len(ids)) * density, shape.inertias(given)
 

@@ -19,7 +19,7 @@ from gravel.shapes.decompose import fill
 from gravel.shapes.geometry import NONE, Geometry
 from gravel.shapes.meshes import Mesh
 from gravel.shapes.polyhedra import Mass, Scaled, principal, scale_text
-from gravel.shapes.simple import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, SPHERE
+from gravel.shapes.simple import COMPOUND, HULL, MESH, PLANE, SOLID_OF, SPHERE
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 ITEM = "must be (shape,), (shape, position) or (shape, position, quaternion)"
@@ -35,11 +35,16 @@ class Child(NamedTuple):
     quaternion: np.ndarray
     part: Geometry | None = None  # of a hull
 
+    @property
+    def extent(self) -> np.ndarray:
+        """(4,) what an engine keeps of a body of this shape: three sizes, bounding radius."""
+        return np.append(self.size, self.radius)
+
 
 class Composite(Scaled):
     """A shape with ``children`` in the coordinates as given."""
 
-    KIND = COMPOUND
+    KIND, NAME = COMPOUND, "compound"
     children: Any
 
     def _geometry_in(self, centre, axes):
@@ -65,7 +70,7 @@ class Composite(Scaled):
 class Compound(Composite):
     """Shapes joined rigidly. ``items``: (shape,), (shape, position) or (shape, position, quaternion) for each, m and w x y z.
 
-    Children are spheres, ellipsoids, capsules, cylinders, cones, boxes, convex hulls, clumps and compounds, of one size each.
+    Children are convex shapes, clumps and compounds, of one size each.
     The mass is the sum of the children's, so what two of them share counts twice (a Clump counts it once).
     ``relative_densities`` (one per item) multiply the material's density.
     """
@@ -201,40 +206,19 @@ def _placed(child, position, quaternion):
 # --- bounds
 def _box(child):
     """The lowest and highest coordinates of a child (2, 3)."""
-    axes = rotate(child.quaternion, np.eye(3)).T  # columns: the child's axes
-    size, upright = child.size, axes[:, 2]
-    sideways = np.sqrt(np.maximum(1 - upright**2, 0))  # half width of a disc across the z axis, of radius 1
     if child.kind == HULL:
-        corners = size[0] * rotate(child.quaternion, child.part.vertices)
+        corners = child.size[0] * rotate(child.quaternion, child.part.vertices)
         return child.position + np.array([corners.min(axis=0), corners.max(axis=0)])
-    if child.kind == CONE:
-        r, tip, base = size[0], 0.75 * size[1] * upright, -0.25 * size[1] * upright
-        return child.position + np.array([np.minimum(tip, base - r * sideways), np.maximum(tip, base + r * sideways)])
-    half = {
-        SPHERE: lambda: np.full(3, size[0]),
-        ELLIPSOID: lambda: np.linalg.norm(axes * size, axis=1),
-        CAPSULE: lambda: size[0] + size[1] * np.abs(upright),
-        CYLINDER: lambda: size[0] * sideways + size[1] * np.abs(upright),
-        BOX: lambda: np.abs(axes) @ size,
-    }[child.kind]()
-    return child.position + np.array([-half, half])
+    axes = rotate(child.quaternion, np.eye(3)).T  # columns: the child's axes
+    return child.position + np.array(SOLID_OF[child.kind].box(child.extent, axes))
 
 
 def _reach(child):
-    """The largest distance of a child's points from the origin; of an ellipsoid, a bound of it."""
+    """The largest distance of a child's points from the origin, or a bound of it."""
     x, y, z = rotate(conjugate(child.quaternion), child.position)  # of the child's centre, along its axes
-    across, size = np.hypot(x, y), child.size
     if child.kind == HULL:
-        return np.linalg.norm(size[0] * child.part.vertices + (x, y, z), axis=1).max()
-    if child.kind == BOX:
-        return np.linalg.norm(np.abs((x, y, z)) + size)
-    if child.kind == CAPSULE:
-        return np.hypot(across, abs(z) + size[1]) + size[0]
-    if child.kind == CYLINDER:
-        return np.hypot(across + size[0], abs(z) + size[1])
-    if child.kind == CONE:
-        return max(np.hypot(across, z + 0.75 * size[1]), np.hypot(across + size[0], z - 0.25 * size[1]))
-    return np.linalg.norm((x, y, z)) + child.radius
+        return np.linalg.norm(child.size[0] * child.part.vertices + (x, y, z), axis=1).max()
+    return SOLID_OF[child.kind].reach(child.extent, x, y, z)
 
 
 # --- mass

@@ -8,49 +8,24 @@ import numpy as np
 
 from gravel.shapes.compounds import Clump, Compound
 from gravel.shapes.geometry import NONE, Geometry
+from gravel.shapes.kinds import KINDS, NAMES
 from gravel.shapes.meshes import Mesh
 from gravel.shapes.polyhedra import ConvexHull
-from gravel.shapes.simple import (
-    BOX,
-    CAPSULE,
-    COMPOUND,
-    CONE,
-    CYLINDER,
-    ELLIPSOID,
-    HULL,
-    PLANE,
-    SPHERE,
-    Box,
-    Capsule,
-    Cone,
-    Cylinder,
-    Ellipsoid,
-    Plane,
-    Sphere,
-)
+from gravel.shapes.simple import COMPOUND, HULL, SPHERE
 
-KIND_NAMES = ("sphere", "ellipsoid", "capsule", "cylinder", "cone", "box", "hull", "compound", "mesh", "plane")  # by their numbers
 NO_SHAPE = ""  # the name of what a removed body was
 
 
 def names_of_kinds(kinds: np.ndarray, there: np.ndarray) -> np.ndarray:
     """(N,) names of kinds; empty where a body is not ``there``."""
-    return np.where(there, np.array(KIND_NAMES)[kinds], NO_SHAPE)
+    return np.where(there, np.array(NAMES)[kinds], NO_SHAPE)
 
 
-def shape_of_body(kind: int, sizes: np.ndarray, geometry: Geometry | None):
-    """The shape of a body that has these ``sizes`` (the first three numbers of its extent) and this geometry."""
-    radius, half, _ = sizes
-    if kind == SPHERE:
-        return Sphere(radius)
-    if kind in (ELLIPSOID, BOX):
-        return Ellipsoid(sizes) if kind == ELLIPSOID else Box(sizes)
-    if kind in (CAPSULE, CYLINDER, CONE):
-        return {CAPSULE: Capsule, CYLINDER: Cylinder, CONE: Cone}[kind](radius, half)
-    if kind == PLANE:
-        return Plane(sizes)
-    assert geometry is not None  # all others have one
-    scale = sizes[0]
+def shape_of_body(kind: int, extent: np.ndarray, geometry: Geometry | None):
+    """The shape of a body that has this ``extent`` (three sizes and the bounding radius) and this geometry."""
+    if geometry is None:
+        return KINDS[kind].of_extent(extent)
+    scale = extent[0]
     if kind == HULL:
         return ConvexHull(geometry.vertices, scale)
     if kind == COMPOUND:
@@ -58,15 +33,18 @@ def shape_of_body(kind: int, sizes: np.ndarray, geometry: Geometry | None):
     return Mesh(geometry.vertices, geometry.triangles, scale, sheet=not geometry.one_sided)
 
 
+def shape_of_geometry(kind: int, geometry: Geometry):
+    """The shape of a body with this geometry at scale 1."""
+    return shape_of_body(kind, np.array([1.0, 0.0, 0.0, geometry.radius]), geometry)
+
+
 def _compound(geometry, scale):
     """Spheres alone become a Clump, which counts what they share once; anything else a Compound."""
     if (geometry.child_kind == SPHERE).all():
         return Clump(geometry.child_position, geometry.child_size[:, 0], scale)
     items = []
-    for kind, size, place, turn, number in zip(
-        geometry.child_kind, geometry.child_size, geometry.child_position, geometry.child_quaternion, geometry.child_geometry
-    ):
+    for k, (kind, place, turn) in enumerate(zip(geometry.child_kind, geometry.child_position, geometry.child_quaternion)):
+        number = geometry.child_geometry[k]
         part = None if number == NONE else geometry.parts[number]
-        sizes = size * scale
-        items.append((shape_of_body(int(kind), sizes, part), place * scale, turn))
+        items.append((shape_of_body(int(kind), geometry.extent_of_child(k) * scale, part), place * scale, turn))
     return Compound(items)

@@ -42,6 +42,10 @@ class Geometry:
     child_geometry: np.ndarray = _array(0, dtype=np.int32)  # number among ``parts``, or NONE
     parts: tuple = ()  # compound: geometries of its children
 
+    def extent_of_child(self, k: int) -> np.ndarray:
+        """(4,) what an engine keeps of a body that child k is alone: three sizes, bounding radius."""
+        return np.append(self.child_size[k], self.child_radius[k])
+
     def content(self) -> bytes:
         """A fingerprint of all but the parts."""
         digest = hashlib.blake2b(np.array([self.radius, self.one_sided], float).tobytes(), digest_size=32)

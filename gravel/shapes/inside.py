@@ -4,30 +4,18 @@ import numpy as np
 
 from gravel.rotations import conjugate, rotate
 from gravel.shapes.geometry import NONE
-from gravel.shapes.simple import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, SPHERE
+from gravel.shapes.simple import HULL, SOLID_OF
 
 MOST_ANGLES = 1 << 21  # solid angles that are held at once
 
 
-def inside_convex(kind, sizes, points, hull=None, less=1.0):
-    """(n,) whether points (n, 3) are inside a simple shape, or a ``hull`` of the scale sizes[0]; in the frame of the shape.
+def inside_convex(kind, extent, points, hull=None, less=1.0):
+    """(n,) whether points (n, 3) are inside a simple shape, or a ``hull`` of the scale extent[0]; in the frame of the shape.
     ``less`` than one leaves out what is nearly on the surface."""
-    x, y, z = points.T
-    a, b, c = sizes
-    if kind in (SPHERE, ELLIPSOID):
-        b, c = (a, a) if kind == SPHERE else (b, c)
-        return (x / a) ** 2 + (y / b) ** 2 + (z / c) ** 2 < less
-    if kind == BOX:
-        return (np.abs(x) < a * less) & (np.abs(y) < b * less) & (np.abs(z) < c * less)
-    across = np.hypot(x, y)
-    if kind == CAPSULE:
-        return np.hypot(across, np.maximum(np.abs(z) - b, 0)) < a * less
-    if kind == CYLINDER:
-        return (across < a * less) & (np.abs(z) < b * less)
-    if kind == CONE:
-        return (z > -0.25 * b * less) & (across < a * (0.75 - z / b) * less)
+    if kind != HULL:
+        return SOLID_OF[kind].inside(extent, points, less)
     foot = hull.vertices[hull.face_corners[hull.face_start]]
-    depth = np.einsum("fi,fi->f", hull.face_normals, foot) * a
+    depth = np.einsum("fi,fi->f", hull.face_normals, foot) * extent[0]
     return (points @ hull.face_normals.T < depth * less).all(axis=1)
 
 
@@ -35,7 +23,7 @@ def inside_child(geometry, k, points, less=1.0):
     """(n,) whether points are inside child k of a compound, in the frame of the compound at scale 1."""
     own = rotate(conjugate(geometry.child_quaternion[k]), points - geometry.child_position[k])
     part = geometry.child_geometry[k]
-    return inside_convex(geometry.child_kind[k], geometry.child_size[k], own, None if part == NONE else geometry.parts[part], less)
+    return inside_convex(geometry.child_kind[k], geometry.extent_of_child(k), own, None if part == NONE else geometry.parts[part], less)
 
 
 def inside_compound(geometry, points):

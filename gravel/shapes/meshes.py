@@ -77,7 +77,7 @@ class Mesh(Surface):
     repairs: tuple[str, ...] = field(init=False)
     open_edges: int = field(init=False)  # edges with a triangle on one side only
     _mass: Any = field(init=False)
-    KIND = MESH
+    KIND, NAME = MESH, "mesh"
 
     def __post_init__(self, repair):
         self._set_scale(self.scale)
@@ -169,7 +169,7 @@ class HeightField(Surface):
     scale = np.ones(())
     one_sided = True
     has_mass = False
-    KIND = MESH
+    KIND, NAME = MESH, "mesh"
 
     def __post_init__(self):
         heights = checks.array("HeightField heights", self.heights, (None, None))

@@ -116,7 +116,7 @@ class ConvexHull(Scaled):
     vertices: np.ndarray = field(init=False)  # the corners
     faces: list = field(init=False)  # corners of each face, counter-clockwise from outside
     mass: Mass = field(init=False)
-    KIND = HULL
+    KIND, NAME = HULL, "hull"
 
     def __post_init__(self, points):
         self._set_scale(self.scale)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gravel.io.triangles import ROUND, SIDES, placed, template
-from gravel.shapes import BOX, COMPOUND, HULL, SPHERE
+from gravel.io.triangles import SIDES, placed, template
+from gravel.shapes import COMPOUND, HULL, ROUND, SPHERE
 from gravel.view import need
 
 TRIANGLES = 4_000_000  # in a picture, about: above, round shapes get fewer sides and geometries fewer triangles
@@ -23,7 +23,7 @@ class Group(NamedTuple):
     """Bodies of one frame that look alike but for their size and place."""
 
     bodies: np.ndarray  # rows of the frame
-    weights: np.ndarray  # (v, 3, 3): vertex = weights @ extent
+    weights: np.ndarray  # (v, 3, 3) or (v, 3, 4): see ``gravel.shapes.templates``
     triangles: np.ndarray  # (t, 3)
     edges: np.ndarray  # (e, 2) vertices, to be drawn as lines
     flat: bool  # faces are flat, or smooth at their vertices
@@ -45,9 +45,9 @@ def groups_of(data, bodies, finest=SIDES[0]):
     choices = [n for n in (*SMOOTHEST, *SIDES) if n <= finest]
     sides = next((n for n in choices if round_ones * len(template(SPHERE, n).triangles) <= TRIANGLES), SIDES[-1])
     for kind in np.unique(kinds[numbers < 0]).tolist():
-        weights, triangles = template(kind, sides)
-        edges = sharp_edges(weights @ np.ones(3), triangles) if kind == BOX else np.zeros((0, 2), int)
-        groups.append(Group(bodies[(kinds == kind) & (numbers < 0)], weights, triangles, edges, kind == BOX))
+        (weights, triangles, _), flat = template(kind, sides), kind not in ROUND
+        edges = sharp_edges(weights @ np.ones(weights.shape[2]), triangles) if flat else np.zeros((0, 2), int)
+        groups.append(Group(bodies[(kinds == kind) & (numbers < 0)], weights, triangles, edges, flat))
     has_surface = max(np.count_nonzero(numbers >= 0), 1)
     order = np.argsort(numbers, kind="stable")
     for part in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
@@ -75,7 +75,7 @@ def _geometry_group(bodies, kind, surface, room):
 
 def place(group, data):
     """The vertices (n, v, 3) of all bodies of a group in the world frame."""
-    return placed(group.weights, data["extent"][group.bodies], data["quaternion"][group.bodies], data["position"][group.bodies])
+    return placed(group.weights, data, group.bodies)
 
 
 def merge(groups, data):

@@ -58,7 +58,7 @@ def add_rods(stage, starts, ends, radii, colours, moved=lambda points: points):
     """Round rods from points to points; ``moved``: what is done to their vertices at last."""
     along = ends - starts
     length = np.linalg.norm(along, axis=1)
-    weights, triangles = template(CYLINDER, 8)
+    weights, triangles, _ = template(CYLINDER, 8)
     some = np.flatnonzero(length > 0)
     if not len(some):
         return

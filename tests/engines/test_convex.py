@@ -38,12 +38,17 @@ def spread(rng, n, *columns, low=0.15, high=1.0):
     return np.exp(rng.uniform(np.log(low), np.log(high), (n, *columns)))
 
 
+def rounded(rng, half):
+    return gv.RoundedBox(half, half.min(axis=1) * rng.uniform(0.05, 1.0, len(half)))
+
+
 MAKE = {
     "Sphere": lambda rng, n, stone: gv.Sphere(spread(rng, n)),
     "Ellipsoid": lambda rng, n, stone: gv.Ellipsoid(spread(rng, n, 3)),
     "Capsule": lambda rng, n, stone: gv.Capsule(spread(rng, n), spread(rng, n)),
     "Cylinder": lambda rng, n, stone: gv.Cylinder(spread(rng, n), spread(rng, n)),
     "Cone": lambda rng, n, stone: gv.Cone(spread(rng, n), spread(rng, n, high=1.5)),
+    "RoundedBox": lambda rng, n, stone: rounded(rng, spread(rng, n, 3)),
     "Box": lambda rng, n, stone: gv.Box(spread(rng, n, 3)),
     "ConvexHull": lambda rng, n, stone: gv.ConvexHull(STONES[stone], spread(rng, n, low=0.4)),
 }
@@ -172,6 +177,7 @@ THIN = {
     "Capsule": gv.Capsule(1e-3, 1),
     "Cylinder": gv.Cylinder(1, 1e-3),
     "Cone": gv.Cone(1e-3, 1),
+    "RoundedBox": gv.RoundedBox((1e-3, 1, 1), 1e-3),
     "Box": gv.Box((1e-3, 1, 1)),
     "ConvexHull": gv.ConvexHull(np.array(list(itertools.product((-1e-3, 1e-3), (-1.0, 1.0), (-0.5, 0.7))))),
 }
@@ -181,6 +187,7 @@ PLAIN = {
     "Capsule": gv.Capsule(0.3, 0.4),
     "Cylinder": gv.Cylinder(0.4, 0.5),
     "Cone": gv.Cone(0.5, 0.8),
+    "RoundedBox": gv.RoundedBox((0.5, 0.4, 0.3), 0.1),
     "Box": gv.Box((0.5, 0.4, 0.3)),
     "ConvexHull": gv.ConvexHull(np.array(list(itertools.product((-0.5, 0.5), (-0.4, 0.4), (-0.3, 0.3))))),
 }
@@ -290,6 +297,10 @@ LYING = {  # shape, quaternion, height of the centre, points of the footprint
     "box": (gv.Box((0.1, 0.2, 0.3)), UPRIGHT, 0.3, [(-0.1, -0.2), (-0.1, 0.2), (0.1, -0.2), (0.1, 0.2)]),
     "hull": (PLAIN["ConvexHull"], UPRIGHT, 0.3, [(-0.5, -0.4), (-0.5, 0.4), (0.5, -0.4), (0.5, 0.4)]),
     "ellipsoid": (gv.Ellipsoid((0.5, 0.4, 0.6)), UPRIGHT, 0.6, [(0, 0)]),
+    "rounded box": (gv.RoundedBox((0.1, 0.2, 0.3), 0.04), UPRIGHT, 0.3, [(-0.06, -0.16), (-0.06, 0.16), (0.06, -0.16), (0.06, 0.16)]),
+    "rounded plate on its edge": (gv.RoundedBox((0.2, 0.3, 0.1), 0.1), about("y", 90), 0.2, [(0, -0.2), (0, 0.2)]),
+    "rounded rod lying": (gv.RoundedBox((0.1, 0.1, 0.4), 0.1), about("x", 90), 0.1, [(0, -0.3), (0, 0.3)]),
+    "rounded to a ball": (gv.RoundedBox((0.2, 0.2, 0.2), 0.2), about("xyz", (30, 40, 50)), 0.2, [(0, 0)]),
 }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import gravel as gv
 from gravel.cpu.collide import jobs
 from gravel.cpu.collide.pair_functions import shapes_of
+from gravel.formulas import tables
 from gravel.host.arrays import Arranged, Pairs
 from gravel.shapes import MESH, PLANE
 from gravel.shapes.geometry import Geometries, library_of
@@ -17,7 +18,7 @@ MANY = 256  # rows of one pair
 class Cases(NamedTuple):
     """N pairs of shapes; kinds, sizes, numbers of geometries, quaternions, d = centre of b - centre of a."""
 
-    kind: tuple  # of a and of b, the first not above the second
+    kind: tuple  # of a and of b, the first not behind the second
     size: tuple  # two (N, 3); of a plane its normal
     number: tuple
     turn: tuple  # two (N, 4)
@@ -64,6 +65,7 @@ SHAPES = {
     "ellipsoid": gv.Ellipsoid((0.5, 0.35, 0.25)),
     "box": gv.Box((0.5, 0.4, 0.3)),
     "capsule": gv.Capsule(0.25, 0.8),
+    "rounded box": gv.RoundedBox((0.5, 0.4, 0.3), 0.1),
     "cylinder": gv.Cylinder(0.4, 0.7),
     "cone": gv.Cone(0.45, 0.9),
     "hull": stone(12, 1),
@@ -131,7 +133,7 @@ def size_of(cases):
 
 def inputs_of(cases):
     """(table, arranged bodies, those that are first in their pairs, and those that are second)."""
-    n, table = len(cases.d), int(jobs.table_of.py_func(*cases.kind))
+    n, table = len(cases.d), tables.table_between(*cases.kind)
     reach, extent, tag, turn = np.zeros((2 * n, 4)), np.zeros((2 * n, 4)), np.zeros((2 * n, 4), np.int32), np.zeros((2 * n, 4))
     number = np.zeros(2 * n, np.int32)
     reach[1::2, :3], extent[:, 3] = cases.d, 0.5 * cases.limit

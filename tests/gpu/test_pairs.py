@@ -7,7 +7,7 @@ from on_device import DEVICE, on_cpu, on_device, pairs_of, search
 from oracles import Many, about, apart, matrices, move_to_gap, random_directions, random_quaternions, sizes_of, world_heights
 
 import gravel as gv
-from gravel.detection.find import find as detection
+from gravel.detection import find as detection
 from gravel.engine import Margin, Rules, make_engine
 from gravel.formulas import bounds, boxes, ellipsoids
 from gravel.formulas.tables import MESHES, ROUND

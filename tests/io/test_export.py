@@ -15,7 +15,8 @@ from click.testing import CliRunner
 import gravel as gv
 from gravel.cli import main
 from gravel.io.export import export
-from gravel.io.export.instances import PALETTE, SCALE, linear
+from gravel.io.export.instances import PALETTE, SCALE, keys_of, linear, mesh_of, scales_of
+from gravel.io.present import frame_of
 
 Usd = pytest.importorskip("pxr.Usd", reason="usd-core is not installed (pip install gravel[usd])")
 STONE = gv.Material(density=2500)
@@ -67,6 +68,23 @@ def saved(tmp_path_factory):
     sim.run(0.4, path, 0.1, observers=[change, (note, 0.1)], contacts=True)
     assert [frame["ids"].tolist() for frame in seen[1:4]] == [[2, 3, 4, 5, 6, 7, 8]] * 2 + [[2, 3, 4, 6, 7, 8, 9]]
     return path, seen
+
+
+def test_meshes_of_bodies_that_are_scaled_as_a_whole_have_their_proportions():
+    """Rounded boxes and capsules: alike ones share a mesh, and all have the volume of their shape."""
+    boxes = gv.RoundedBox([(0.2, 0.1, 0.15), (0.4, 0.2, 0.3), (0.2, 0.1, 0.15)], [0.05, 0.1, 0.08])
+    scene = gv.Scene()
+    scene.add_bodies(boxes, np.eye(3))
+    scene.add_bodies(gv.Capsule([0.1, 0.2], [0.2, 0.4]), 3 + np.eye(3)[:2])
+    data = frame_of(gv.Simulation(scene, 1e-3))
+    (keys, which), scales = keys_of(data), scales_of(data)
+    assert which[0] == which[1] != which[2] and which[3] == which[4] and len(keys) == 3
+    volumes = [*boxes.volumes(3), *gv.Capsule([0.1, 0.2], [0.2, 0.4]).volumes(2)]
+    for row, volume in enumerate(volumes):
+        vertices, triangles = mesh_of(keys[which[row]], {}, 24)
+        mesh = trimesh.Trimesh(vertices * scales[row], triangles)
+        mesh.merge_vertices(merge_norm=True, digits_vertex=5)
+        assert mesh.is_watertight and mesh.volume == pytest.approx(volume, rel=0.04)
 
 
 # --- csv

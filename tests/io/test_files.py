@@ -172,6 +172,7 @@ def of_all_kinds():
         gv.Cylinder(0.08, 0.12),
         gv.Cone(0.1, 0.25),
         gv.Box((0.12, 0.08, 0.05)),
+        gv.RoundedBox((0.12, 0.08, 0.05), 0.02),
         hull,
         gv.Clump([[0, 0, 0], [0.1, 0, 0]], [0.1, 0.07], scale=1.1),
         gv.Compound([(gv.Sphere(0.1),), (hull, (0, 0, 0.15)), (gv.ConvexHull(CUBE), (0.1, 0, 0))]),

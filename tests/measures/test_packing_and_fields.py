@@ -92,6 +92,7 @@ def test_bodies_cut_through_their_middle_are_in_by_half():
         gv.Capsule(0.1, 0.2),
         gv.Cylinder(0.1, 0.2),
         gv.Box((0.1, 0.2, 0.3)),
+        gv.RoundedBox((0.1, 0.2, 0.3), 0.07),
         gv.ConvexHull(CUBE),
         gv.Mesh(gv.ConvexHull(CUBE).vertices, CUBE_TRIANGLES),
         gv.Clump([(-0.1, 0, 0), (0.1, 0.0, 0.0)], 0.08),

@@ -56,6 +56,9 @@ STANDING = {
     "capsule": (gv.Capsule(0.1, 0.2), about("y", 90), 0.1),
     "ellipsoid": (gv.Ellipsoid((0.3, 0.2, 0.1)), UPRIGHT, 0.1),
     "box": (gv.Box((0.1, 0.2, 0.15)), UPRIGHT, 0.15),
+    "rounded box": (gv.RoundedBox((0.1, 0.2, 0.15), 0.05), UPRIGHT, 0.15),
+    "rounded plate": (gv.RoundedBox((0.2, 0.3, 0.03), 0.03), UPRIGHT, 0.03),
+    "rounded rod": (gv.RoundedBox((0.08, 0.08, 0.3), 0.08), about("x", 90), 0.08),
     "tetrahedron": on_a_face(TETRAHEDRON),
     "dodecahedron": on_a_face(dodecahedron()),
     "clump": (gv.Clump([(0.15, 0, 0), (-0.1, 0.15, 0), (-0.1, -0.15, 0)], 0.1), UPRIGHT, 0.1),
@@ -100,6 +103,38 @@ def test_tower_of_box_cylinder_and_box_stands():
     weight = sum(1 / sim.bodies.inverse_mass[1:, 0]) * G
     contacts = sim.contacts
     assert contacts.impulse[contacts.body_a == 0].sum(axis=0)[2] / sim.dt == pytest.approx(weight, rel=1e-3)
+
+
+def test_tower_of_rounded_boxes_stands():
+    """Faces on faces of the cores, each turned a little against the one below."""
+    scene = gv.Scene()
+    scene.add_body(gv.Plane(), material=ROUGH, fixed=True)
+    for k in range(4):
+        scene.add_body(gv.RoundedBox((0.2, 0.25, 0.1), 0.04), (0.01 * k, 0, 0.1 + 0.2 * k), ROUGH, quaternion=about("z", 20 * k))
+    start = scene.bodies.position.copy()
+    sim = simulate(scene)
+    steps(sim, 1.0)
+    assert np.abs(sim.bodies.position - start).max() < 1e-3
+    assert np.abs(sim.bodies.velocity[:, :3]).max() < 1e-3
+    assert np.abs(sim.bodies.velocity[:, 4:7]).max() < 1e-2
+    contacts, weight = sim.contacts, 4 / sim.bodies.inverse_mass[1, 0] * G
+    assert contacts.impulse[contacts.body_a == 0].sum(axis=0)[2] / sim.dt == pytest.approx(weight, rel=1e-3)
+
+
+def test_rounded_box_rocks_over_its_edge_only_when_its_centre_is_beyond_the_core():
+    """On its face it rests; tilted about an edge beyond the balance of its centre over the core's edge it falls over."""
+    half, radius = np.array((0.1, 0.2, 0.15)), 0.05
+    core = half - radius
+    balance = np.degrees(np.arctan2(core[0], core[2]))
+    for degrees, falls in ((0.8 * balance, False), (1.2 * balance, True)):
+        scene = gv.Scene()
+        scene.add_body(gv.Plane(), material=ROUGH, fixed=True)
+        turn, angle = about("y", degrees), np.radians(degrees)
+        height = core[0] * np.sin(angle) + core[2] * np.cos(angle) + radius
+        scene.add_body(gv.RoundedBox(half, radius), (0, 0, height), ROUGH, quaternion=turn)
+        sim = simulate(scene)
+        steps(sim, 3.0)
+        assert (sim.positions[1, 2] < 0.5 * (half[0] + half[2])) == falls, degrees
 
 
 def test_box_falls_off_when_its_centre_is_beyond_the_support():

@@ -204,3 +204,14 @@ def test_init_overwrites_nothing(tmp_path, monkeypatch):
 def test_starters_of_strange_names_can_be_read(tmp_path, name):
     write_starter(tmp_path / name)
     assert gv.load_scene_file(tmp_path / name).output["logs"][0]["file"] == name.replace(".yaml", "-energy.csv")
+
+
+def test_rounded_boxes_are_written_and_read_one_by_one_and_in_rows(tmp_path):
+    rng = np.random.default_rng(3)
+    scene, half = gv.Scene(), rng.uniform(0.1, 0.3, (80, 3))
+    scene.add_body(gv.RoundedBox((0.3, 0.2, 0.1), 0.07), (0, 0, 5), gv.Material(density=2500))
+    scene.add_bodies(gv.RoundedBox(half, rng.uniform(0.2, 1.0, 80) * half.min(axis=1)), rng.uniform(-5, 5, (80, 3)))
+    assert scene.to_file(tmp_path / "a.yaml") == []
+    text = (tmp_path / "a.yaml").read_text()
+    assert "rounded_box" in text and "half_extents" in text and list(tmp_path.glob("*.csv"))
+    assert_same(scene, gv.Scene.from_file(tmp_path / "a.yaml"))

@@ -24,12 +24,13 @@ KINDS = {
     "cylinder": gv.Cylinder(0.08, 0.12),
     "cone": gv.Cone(0.1, 0.25),
     "box": gv.Box((0.12, 0.08, 0.05)),
+    "rounded box": gv.RoundedBox((0.12, 0.08, 0.05), 0.03),
     "hull": gv.ConvexHull(CUBE, scale=0.9),
     "clump": gv.Clump([[0, 0, 0], [0.1, 0, 0]], [0.1, 0.07], scale=1.1),
     "compound": gv.Compound([(gv.Box((0.05, 0.05, 0.2)),), (gv.ConvexHull(CUBE, scale=0.8), (0, 0, 0.2), (1, 1, 0, 0))]),
     "mesh": TETRAHEDRON,
 }
-ROUND = ("sphere", "ellipsoid", "capsule", "cylinder", "cone")
+ROUND = ("sphere", "ellipsoid", "capsule", "cylinder", "cone", "rounded box")
 
 
 def pipe(rings, n=32):

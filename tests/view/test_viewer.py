@@ -33,6 +33,7 @@ SHAPES = {
     "cylinder": gv.Cylinder(0.08, 0.1),
     "cone": gv.Cone(0.1, 0.2),
     "box": gv.Box((0.1, 0.08, 0.06)),
+    "rounded box": gv.RoundedBox((0.1, 0.08, 0.06), 0.03),
     "hull": gv.ConvexHull([(0.1, 0, -0.05), (-0.1, 0.1, -0.05), (-0.1, -0.1, -0.05), (0, 0, 0.12)]),
     "clump": gv.Clump([(0, 0, -0.04), (0, 0, 0.05)], [0.08, 0.07]),
 }

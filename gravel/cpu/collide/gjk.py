@@ -22,6 +22,6 @@ def make_work():
         np.empty(1024, np.int64),
         np.empty((512 + 64, 7)),
         np.empty(512, np.int32),
-        np.empty((2, 3)),
+        np.empty((2, 4)),
         np.empty((2, 4)),
     )

@@ -31,7 +31,7 @@ from gravel.shapes import BOX, COMPOUND, ELLIPSOID, MESH, PLANE, SPHERE
 from gravel.state import SHAPE, can_move
 
 _tables = FORMS.of(tables)
-table_of, rows_of = _tables.table_of, _tables.rows_of
+table_between, is_behind, rows_of = _tables.table_between, _tables.is_behind, _tables.rows_of
 
 
 class Jobs(NamedTuple):
@@ -104,7 +104,7 @@ def jobs_of_tile(tile, pairs, pair_capacity, arranged, children, capacity, jobs)
                 if count < end:
                     kind_a, kind_b = kind_of(a, i, tag, children), kind_of(b, j, tag, children)
                     jobs.pair[count], jobs.child_a[count], jobs.child_b[count] = k, i, j
-                    jobs.table[count] = table_of(min(kind_a, kind_b), max(kind_a, kind_b))
+                    jobs.table[count] = table_between(kind_a, kind_b)
                     jobs.found[count] = 0
                 count += 1
     jobs.count[tile] = count - begin
@@ -137,27 +137,31 @@ def make_room(pairs, pair_capacity, tag, capacity, jobs, many, start):
 
 # --- the shapes of a job
 @njit(**INNER)
-def take_shape(body, child, extent, quaternion, children, sizes, turns, slot):
-    """Size and turn of a child, or of the body itself, into a slot of the scratch; returns where its centre lies from the body's."""
+def take_shape(body, child, reach, extent, quaternion, children, sizes, turns, slot):
+    """Sizes and turn of a child, or of the body itself, into a slot of the scratch; returns where its centre lies from the body's, and
+    the radius of the ball around it, which is the last of its sizes, too."""
     if child < 0:
         for k in range(3):
             sizes[slot, k] = extent[body, k]
         for k in range(4):
             turns[slot, k] = quaternion[body, k]
-        return 0.0, 0.0, 0.0
+        sizes[slot, 3] = reach[body, 3] - extent[body, 3]
+        return 0.0, 0.0, 0.0, sizes[slot, 3]
     scale, p, q, c = extent[body, 0], children.child_position, quaternion, children.child_quaternion
     for k in range(3):
         sizes[slot, k] = scale * children.child_size[child, k]
+    sizes[slot, 3] = scale * children.child_radius[child]
     qw, qx, qy, qz = q[body, 0], q[body, 1], q[body, 2], q[body, 3]
     cw, cx, cy, cz = c[child, 0], c[child, 1], c[child, 2], c[child, 3]
     turns[slot, 0] = qw * cw - qx * cx - qy * cy - qz * cz
     turns[slot, 1] = qw * cx + qx * cw + qy * cz - qz * cy
     turns[slot, 2] = qw * cy - qx * cz + qy * cw + qz * cx
     turns[slot, 3] = qw * cz + qx * cy - qy * cx + qz * cw
-    return rotate(to_matrix(quaternion[body]), scale * p[child, 0], scale * p[child, 1], scale * p[child, 2])
+    x, y, z = rotate(to_matrix(quaternion[body]), scale * p[child, 0], scale * p[child, 1], scale * p[child, 2])
+    return x, y, z, sizes[slot, 3]
 
 
-# --- the tables: each gets two shapes, the kind of the first not above that of the second, and writes rows as in pair_geometry
+# --- the tables: each gets two shapes, the kind of the first not behind that of the second, and writes rows as in pair_geometry
 @njit(**INNER)
 def round_rows(kind_a, kind_b, dx, dy, dz, limit, method, sizes, turns, first, out, feature):
     """A ball, or an ellipsoid, against what has a closed form or Newton's method."""
@@ -193,12 +197,12 @@ def box_rows(kind_b, dx, dy, dz, limit, polygons, sizes, turns, first, out, feat
 def convex_rows(kind_a, number_a, kind_b, number_b, dx, dy, dz, size, limit, hulls, work, sizes, turns, first, out, feature):
     """Any two convex shapes, or one, or a mesh, and a plane."""
     second = 1 - first
-    a, ma = solid_of(kind_a, sizes[first], number_a, hulls), to_matrix(turns[first])
+    a, ma = solid_of(kind_a, sizes[first], sizes[first, 3], number_a, hulls), to_matrix(turns[first])
     if kind_b == PLANE:
         if kind_a == MESH:
-            a = Solid(a.kind, a.x, a.y, a.z, hulls.first_vertex[number_a], hulls.first_vertex[number_a + 1], a.k)
+            a = Solid(a.kind, a.x, a.y, a.z, a.radius, hulls.first_vertex[number_a], hulls.first_vertex[number_a + 1], a.k)
         return convex_plane(a, ma, sizes[second], dx, dy, dz, size, limit, hulls, work, out, feature)
-    b = solid_of(kind_b, sizes[second], number_b, hulls)
+    b = solid_of(kind_b, sizes[second], sizes[second, 3], number_b, hulls)
     return convex_convex(a, ma, b, to_matrix(turns[second]), dx, dy, dz, size, limit, hulls, work, out, feature)
 
 
@@ -211,7 +215,7 @@ def mesh_rows(kind_a, number_a, number_b, dx, dy, dz, size, limit, shapes, work,
     if kind_a == SPHERE:
         x, y, z = rotate_back(mb, -dx, -dy, -dz)
         return sphere_mesh(sizes[first, 0], x, y, z, scale, number_b, mb, limit, meshes, work, out, feature)
-    a = solid_of(kind_a, sizes[first], number_a, hulls)
+    a = solid_of(kind_a, sizes[first], sizes[first, 3], number_a, hulls)
     count = collect(a, ma, size, dx, dy, dz, scale, number_b, mb, limit, hulls, meshes, work, np.int64(0), out, feature)
     return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
 
@@ -244,17 +248,15 @@ def make_table(own):
                     continue
                 k, i, j = jobs.pair[job], jobs.child_a[job], jobs.child_b[job]
                 a, b = in_order(pairs.a[k], pairs.b[k], tag, identity)
-                ax, ay, az = take_shape(a, i, extent, quaternion, children, sizes, turns, 0)
-                bx, by, bz = take_shape(b, j, extent, quaternion, children, sizes, turns, 1)
+                ax, ay, az, radius_a = take_shape(a, i, reach, extent, quaternion, children, sizes, turns, 0)
+                bx, by, bz, radius_b = take_shape(b, j, reach, extent, quaternion, children, sizes, turns, 1)
                 x, y, z = reach[b, 0] - reach[a, 0] + bx - ax, reach[b, 1] - reach[a, 1] + by - ay, reach[b, 2] - reach[a, 2] + bz - az
                 kind_a, kind_b = kind_of(a, i, tag, children), kind_of(b, j, tag, children)
                 number_a = number[a] if i < 0 and number.size > 0 else (children.child_geometry[i] if i >= 0 else np.int32(-1))
                 number_b = number[b] if j < 0 and number.size > 0 else (children.child_geometry[j] if j >= 0 else np.int32(-1))
-                radius_a = reach[a, 3] - extent[a, 3] if i < 0 else extent[a, 0] * children.child_radius[i]
-                radius_b = reach[b, 3] - extent[b, 3] if j < 0 else extent[b, 0] * children.child_radius[j]
                 size, limit, first, sign = scale_of(radius_a, radius_b), extent[a, 3] + extent[b, 3], 0, 1.0
                 px, py, pz = ax, ay, az
-                if kind_a > kind_b:  # children may come the other way round
+                if is_behind(kind_a, kind_b):  # children may come the other way round
                     kind_a, kind_b, number_a, number_b, first, sign = kind_b, kind_a, number_b, number_a, 1, -1.0
                     px, py, pz = ax + x, ay + y, az + z
                     x, y, z = -x, -y, -z
@@ -292,7 +294,7 @@ def tables_of(bodies, geometries):
     for kind, number, movable in set(zip(bodies.shape.tolist(), bodies.geometry.tolist(), can_move(bodies.status).tolist())):
         for child in geometries[number].child_kind.tolist() if kind == COMPOUND else [kind]:
             kinds[child] = kinds.get(child, False) or movable
-    used = {int(table_of.py_func(min(a, b), max(a, b))) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}
+    used = {tables.table_between(a, b) for a in kinds for b in kinds if (kinds[a] or kinds[b]) and {a, b} != {PLANE}}
     return tuple(table in used for table in range(len(TABLES)))
 
 

@@ -14,11 +14,15 @@ from numba import njit, prange
 from gravel.cpu.collide import pair_functions as table
 from gravel.cpu.collide import pair_geometry as geometry
 from gravel.cpu.collide.bounds import scale_of
+from gravel.formulas import tables
 from gravel.formulas.bounds import HASTE
 from gravel.host.arrays import margin_of
+from gravel.host.formulas import FORMS
 from gravel.host.threads import INNER, Kernel, named
-from gravel.shapes import BOX, ELLIPSOID, MESH, PLANE, SPHERE
+from gravel.shapes import BOX, ELLIPSOID, KINDS, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
+
+is_behind = FORMS.of(tables).is_behind
 
 
 @njit(**INNER)
@@ -78,10 +82,10 @@ def overflown(contacts, total):
 
 @njit(**INNER)
 def in_order(a, b, tag, identity):
-    """The two bodies of a pair, the lower kind first, and of two alike the lower id: contacts must not depend, not even in their last
-    bit, on the order in which their bodies were found."""
+    """The two bodies of a pair by the ranks of their kinds, of two alike the lower id first: contacts must not depend, not even in their
+    last bit, on the order in which their bodies were found."""
     kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
-    return (b, a) if kind_a > kind_b or (kind_a == kind_b and identity[a] > identity[b]) else (a, b)
+    return (b, a) if is_behind(kind_a, kind_b) or (kind_a == kind_b and identity[a] > identity[b]) else (a, b)
 
 
 def make_narrow_phase(pair_contacts, make_work, rows):
@@ -224,7 +228,7 @@ FAMILIES = (
     Family("ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), lambda shapes: (shapes.meshes,)),
     Family("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), lambda shapes: ()),
     Family("ellipsoid", frozenset({SPHERE, PLANE, ELLIPSOID}), frozenset({SPHERE, ELLIPSOID}), lambda shapes: (shapes.method,)),
-    Family("any", frozenset(range(PLANE + 1)), frozenset(range(PLANE)), None),  # by way of ``jobs``
+    Family("any", frozenset(range(len(KINDS))), frozenset(range(len(KINDS))) - {PLANE}, None),  # by way of ``jobs``
 )
 
 

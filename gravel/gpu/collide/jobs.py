@@ -47,7 +47,7 @@ MANY = 8  # contacts allowed for of a shape with a mesh, at first
 MOST_ROWS = 2**31 - 1  # what an index of 32 bits can tell apart
 
 _tables = FORMS.of(tables)
-table_of, rows_of = _tables.table_of, _tables.rows_of
+table_between, rows_of = _tables.table_between, _tables.rows_of
 between_spheres = FORMS.of(pair_geometry).between_spheres
 
 
@@ -103,7 +103,7 @@ def list_jobs(
                         jobs.pair[at] = k
                         jobs.child_a[at] = i
                         jobs.child_b[at] = j
-                        jobs.table[at] = table_of(wp.min(kind_a, kind_b), wp.max(kind_a, kind_b))
+                        jobs.table[at] = table_between(kind_a, kind_b)
                     listed += 1
     count[k] = listed
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import warp as wp
 
-from gravel.formulas import bounds
+from gravel.formulas import bounds, tables
 from gravel.gpu.formulas import FORMS
 from gravel.gpu.structs import Arranged, Pairs
 from gravel.shapes import BOX, PLANE, SPHERE
@@ -20,7 +20,7 @@ wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 # of kernels that shall be compiled when they are needed, and no sooner
 SEPARATE: dict[str, Any] = {"module": "unique", "module_options": {"enable_backward": False, "max_unroll": 0}}
 
-scale_of = FORMS.of(bounds).scale_of
+scale_of, is_behind = FORMS.of(bounds).scale_of, FORMS.of(tables).is_behind
 
 
 class Shapes(NamedTuple):
@@ -67,7 +67,7 @@ class Rows:
 
 @wp.struct
 class Job:
-    """Two shapes; the kind of a is not above that of b."""
+    """Two shapes; the kind of a is not behind that of b."""
 
     kind_a: int
     kind_b: int
@@ -75,6 +75,8 @@ class Job:
     number_b: int
     size_a: wp.vec3  # of a plane its normal in the world frame
     size_b: wp.vec3
+    radius_a: float  # of the balls around them
+    radius_b: float
     turn_a: wp.vec4
     turn_b: wp.vec4
     d: wp.vec3  # centre of b - centre of a; where b is a plane, that of its point which is nearest to a's centre
@@ -174,10 +176,10 @@ def narrowed(v: wp.vec3d):
 # --- the shapes of a job
 @wp.func
 def in_order(k: int, pairs: Pairs, arranged: Arranged):
-    """The two bodies of a pair, the lower kind first, and of two alike the lower id."""
+    """The two bodies of a pair by the ranks of their kinds, of two alike the lower id first."""
     a, b = pairs.a[k], pairs.b[k]
     kind_a, kind_b = arranged.tag[a, SHAPE], arranged.tag[b, SHAPE]
-    if kind_a > kind_b or (kind_a == kind_b and arranged.id[a] > arranged.id[b]):
+    if is_behind(kind_a, kind_b) or (kind_a == kind_b and arranged.id[a] > arranged.id[b]):
         return b, a
     return a, b
 
@@ -234,7 +236,7 @@ def turn_of(body: int, child: int, arranged: Arranged, children: Children):
 
 @wp.func
 def job_between(a: int, i: int, b: int, j: int, d: wp.vec3d, arranged: Arranged, children: Children):
-    """Child i of body a and child j of body b as a job, the kind of the first not above that of the second."""
+    """Child i of body a and child j of body b as a job, the kind of the first not behind that of the second."""
     turn_a, turn_b = turn_of(a, i, arranged, children), turn_of(b, j, arranged, children)
     radius_a, radius_b = radius_of_child(a, i, arranged, children), radius_of_child(b, j, arranged, children)
     job = Job()
@@ -250,7 +252,9 @@ def job_between(a: int, i: int, b: int, j: int, d: wp.vec3d, arranged: Arranged,
     if job.kind_a == SPHERE and job.kind_b == BOX:
         job.place = turned_back(turn_b, -d)
         job.half = size_of(b, j, arranged, children)
-    job.size = scale_of(float(radius_a), float(radius_b))
+    job.radius_a = float(radius_a)
+    job.radius_b = float(radius_b)
+    job.size = scale_of(job.radius_a, job.radius_b)
     job.limit = float(arranged.extent[a, 3] + arranged.extent[b, 3])
     return job
 
@@ -266,7 +270,7 @@ def job_of(number: int, arranged: Arranged, pairs: Pairs, children: Children, jo
     if kind_b == PLANE:
         normal = row3(arranged.extent, b)
         d = wp.dot(d, normal) * normal
-    if kind_a <= kind_b:
+    if not is_behind(kind_a, kind_b):
         job = job_between(a, i, b, j, d, arranged, children)
         job.sign = 1.0
         job.offset = narrowed(centre)

@@ -1,7 +1,7 @@
 """Contacts of convex solids and of meshes on the device.
 
 Out: rows (normal, point, gap) as in ``gravel.formulas.contact_rows``, written to the worker's ``out`` and ``feature``; the functions return
-how many there are. The kind of a is not above that of b.
+how many there are. The kind of a is not behind that of b.
 """
 
 import warp as wp
@@ -42,79 +42,37 @@ def work_of(scratch: Scratch, worker: int):
 
 
 @wp.func
-def convex_rows(
-    kind_a: int,
-    size_a: wp.vec3,
-    number_a: int,
-    ma: wp.mat33,
-    kind_b: int,
-    size_b: wp.vec3,
-    number_b: int,
-    mb: wp.mat33,
-    d: wp.vec3,
-    size: float,
-    limit: float,
-    hulls: Hulls,
-    work: Work,
-    out: wp.array2d(dtype=float),
-    feature: wp.array(dtype=int),
-):
+def convex_rows(job: Job, hulls: Hulls, work: Work, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
     """Any two convex shapes, or one, or a mesh, and a plane, whose size is its normal."""
-    a = solid_of(kind_a, size_a, number_a, hulls)
-    if kind_b == PLANE:
-        if kind_a == MESH:
-            a = Solid(a.kind, a.x, a.y, a.z, hulls.first_vertex[number_a], hulls.first_vertex[number_a + 1], a.k)
-        return convex_plane(a, ma, size_b, d[0], d[1], d[2], size, limit, hulls, work, out, feature)
-    b = solid_of(kind_b, size_b, number_b, hulls)
-    return convex_convex(a, ma, b, mb, d[0], d[1], d[2], size, limit, hulls, work, out, feature)
+    ma, mb, d = to_matrix(job.turn_a), to_matrix(job.turn_b), job.d
+    a = solid_of(job.kind_a, job.size_a, job.radius_a, job.number_a, hulls)
+    if job.kind_b == PLANE:
+        if job.kind_a == MESH:
+            a = Solid(a.kind, a.x, a.y, a.z, a.radius, hulls.first_vertex[job.number_a], hulls.first_vertex[job.number_a + 1], a.k)
+        return convex_plane(a, ma, job.size_b, d[0], d[1], d[2], 1.0, job.limit, hulls, work, out, feature)
+    b = solid_of(job.kind_b, job.size_b, job.radius_b, job.number_b, hulls)
+    return convex_convex(a, ma, b, mb, d[0], d[1], d[2], 1.0, job.limit, hulls, work, out, feature)
 
 
 @wp.func
-def mesh_rows(
-    kind_a: int,
-    size_a: wp.vec3,
-    number_a: int,
-    ma: wp.mat33,
-    scale: float,
-    number_b: int,
-    mb: wp.mat33,
-    d: wp.vec3,
-    size: float,
-    limit: float,
-    hulls: Hulls,
-    meshes: Meshes,
-    work: Work,
-    out: wp.array2d(dtype=float),
-    feature: wp.array(dtype=int),
-):
+def mesh_rows(job: Job, hulls: Hulls, meshes: Meshes, work: Work, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
     """Any other shape with a mesh."""
-    if kind_a == SPHERE:
+    ma, mb, d, scale, number = to_matrix(job.turn_a), to_matrix(job.turn_b), job.d, job.size_b[0], job.number_b
+    if job.kind_a == SPHERE:
         x, y, z = rotate_back(mb, -d[0], -d[1], -d[2])
-        return sphere_mesh(size_a[0], x, y, z, scale, number_b, mb, limit, meshes, work, out, feature)
-    a = solid_of(kind_a, size_a, number_a, hulls)
-    count = collect(a, ma, size, d[0], d[1], d[2], scale, number_b, mb, limit, hulls, meshes, work, 0, out, feature)
+        return sphere_mesh(job.size_a[0], x, y, z, scale, number, mb, job.limit, meshes, work, out, feature)
+    a = solid_of(job.kind_a, job.size_a, job.radius_a, job.number_a, hulls)
+    count = collect(a, ma, 1.0, d[0], d[1], d[2], scale, number, mb, job.limit, hulls, meshes, work, 0, out, feature)
     return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
 
 
 @wp.func
-def mesh_pair_rows(
-    scale_a: float,
-    number_a: int,
-    ma: wp.mat33,
-    scale_b: float,
-    number_b: int,
-    mb: wp.mat33,
-    d: wp.vec3,
-    size: float,
-    limit: float,
-    hulls: Hulls,
-    meshes: Meshes,
-    work: Work,
-    out: wp.array2d(dtype=float),
-    feature: wp.array(dtype=int),
-):
+def mesh_pair_rows(job: Job, hulls: Hulls, meshes: Meshes, work: Work, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
     """Two meshes."""
-    count = mesh_mesh(scale_a, number_a, ma, scale_b, number_b, mb, d[0], d[1], d[2], size, limit, hulls, meshes, work, out, feature)
+    ma, mb, d, scale_a, scale_b = to_matrix(job.turn_a), to_matrix(job.turn_b), job.d, job.size_a[0], job.size_b[0]
+    count = mesh_mesh(
+        scale_a, job.number_a, ma, scale_b, job.number_b, mb, d[0], d[1], d[2], 1.0, job.limit, hulls, meshes, work, out, feature
+    )
     return thin_out_by_normal(work.rows, work.names, count, mb, out, feature)
 
 
@@ -124,8 +82,10 @@ def in_units_of_size(job: Job):
     """The same job with its size as the unit of length: powers of it must not leave the range of single precision."""
     unit = 1.0 / job.size
     job.size_a = unit * job.size_a
+    job.radius_a = unit * job.radius_a
     if job.kind_b != PLANE:
         job.size_b = unit * job.size_b
+        job.radius_b = unit * job.radius_b
     job.d = unit * job.d
     job.limit = unit * job.limit
     return job
@@ -158,24 +118,7 @@ def fill_convex_rows(
     for k in range(worker, count, workers):
         number = order[first + k]
         job = in_units_of_size(job_of(number, arranged, pairs, children, jobs))
-        a, b = to_matrix(job.turn_a), to_matrix(job.turn_b)
-        found = convex_rows(
-            job.kind_a,
-            job.size_a,
-            job.number_a,
-            a,
-            job.kind_b,
-            job.size_b,
-            job.number_b,
-            b,
-            job.d,
-            1.0,
-            job.limit,
-            hulls,
-            work,
-            out,
-            feature,
-        )
+        found = convex_rows(job, hulls, work, out, feature)
         keep_in_units(number, job, found, out, feature, jobs, rows)
 
 
@@ -199,24 +142,7 @@ def fill_mesh_rows(
     for k in range(worker, count, workers):
         number = order[first + k]
         job = in_units_of_size(job_of(number, arranged, pairs, children, jobs))
-        a, b = to_matrix(job.turn_a), to_matrix(job.turn_b)
-        found = mesh_rows(
-            job.kind_a,
-            job.size_a,
-            job.number_a,
-            a,
-            job.size_b[0],
-            job.number_b,
-            b,
-            job.d,
-            1.0,
-            job.limit,
-            hulls,
-            meshes,
-            work,
-            out,
-            feature,
-        )
+        found = mesh_rows(job, hulls, meshes, work, out, feature)
         keep_in_units(number, job, found, out, feature, jobs, rows)
 
 
@@ -240,10 +166,7 @@ def fill_mesh_pair_rows(
     for k in range(worker, count, workers):
         number = order[first + k]
         job = in_units_of_size(job_of(number, arranged, pairs, children, jobs))
-        a, b = to_matrix(job.turn_a), to_matrix(job.turn_b)
-        found = mesh_pair_rows(
-            job.size_a[0], job.number_a, a, job.size_b[0], job.number_b, b, job.d, 1.0, job.limit, hulls, meshes, work, out, feature
-        )
+        found = mesh_pair_rows(job, hulls, meshes, work, out, feature)
         keep_in_units(number, job, found, out, feature, jobs, rows)
 
 

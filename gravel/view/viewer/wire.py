@@ -13,7 +13,7 @@ import json
 
 import numpy as np
 
-from gravel.io.triangles import template
+from gravel.io.triangles import lengths_of, template
 from gravel.rotations import rotate
 from gravel.shapes import COMPOUND, HULL, SPHERE
 from gravel.view.subject import anchors, contact_ends, joint_points
@@ -84,7 +84,7 @@ def layout_arrays(data, solid):
         "radius": data["radius"].astype("f4"),
         "movable": data["movable"].astype("u1"),
         "solid": np.flatnonzero(solid).astype("u4"),
-        "size": data["extent"][solid].astype("f4"),
+        "size": lengths_of(data["extent"][solid].astype("f4"), data["radius"][solid]).astype("f4"),
         "geometry": data["geometry"][solid].astype("i4"),
         "translucent": translucent(data).astype("u1"),
     }
@@ -114,9 +114,11 @@ def coloured(colouring, movable):
 
 # --- surfaces
 def template_message(kind):
-    """The template of a simple shape: a corner lies at weights @ size."""
-    weights, triangles = template(int(kind), SIDES)
-    return packed({"weights": weights.astype("f4"), "triangles": triangles.astype("u4")})
+    """The template of a simple shape: a corner lies at weights @ size, four numbers. Normals, where they are the same for all sizes."""
+    weights, triangles, normals = template(int(kind), SIDES)
+    weights = np.pad(weights, ((0, 0), (0, 0), (0, 4 - weights.shape[2])))
+    slopes = {} if normals is None else {"normal": normals.astype("f4")}
+    return packed({"weights": weights.astype("f4"), "triangles": triangles.astype("u4"), **slopes})
 
 
 def surface_message(surface, kind):
@@ -220,7 +222,8 @@ def _corners(data, body):
     size, number = data["extent"][body].astype(float), int(data["geometry"][body])
     if number >= 0:
         return size[0] * np.asarray(data["geometries"][number]["vertices"], float)
-    return template(int(data["shape"][body]), COARSE).weights @ size
+    weights = template(int(data["shape"][body]), COARSE).weights
+    return weights @ lengths_of(size[None], data["radius"][body : body + 1], weights.shape[2])[0]
 
 
 def translucent(data):

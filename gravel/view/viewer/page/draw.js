@@ -250,11 +250,12 @@ export class Solids {
     const surface = await this.surfaces.get(name), geometry = new THREE.InstancedBufferGeometry();
     for (const [attribute, values] of Object.entries(attributesOf(surface))) geometry.setAttribute(attribute, values);
     if (surface.triangles) geometry.setIndex(new THREE.BufferAttribute(surface.triangles, 1));
-    for (const [attribute, size] of [["place", 3], ["turn", 4], ["size", 3], ["value", 1], ["number", 1]])
+    for (const [attribute, size] of [["place", 3], ["turn", 4], ["size", 4], ["value", 1], ["number", 1]])
       geometry.setAttribute(attribute, new THREE.InstancedBufferAttribute(new Float32Array(places.length * size), size));
     const own = { wall: { value: wall > 0 }, opacity: { value: 1 }, quiet: { value: QUIET }, rounding: { value: ROUNDING[kind] || 0 } };
-    const vertex = number < 0 ? GLSL.templateVertex : GLSL.surfaceVertex;
-    const style = material(vertex, GLSL.solidFragment(number >= 0), own, { side: THREE.DoubleSide });
+    const sloped = Boolean(surface.normal);
+    const vertex = number < 0 ? GLSL.templateVertex(sloped) : GLSL.surfaceVertex;
+    const style = material(vertex, GLSL.solidFragment(sloped), own, { side: THREE.DoubleSide });
     return { mesh: whole(new THREE.Mesh(geometry, style)), places, wall, sheer };
   }
 
@@ -283,7 +284,7 @@ export class Solids {
         a.place.array.set(frame.position.subarray(3 * row, 3 * row + 3), 3 * n);
         a.turn.array.set(frame.turn.subarray(4 * k, 4 * k + 4), 4 * n);
         const shrink = group.wall || this.bodies.radius[row] > this.large ? 1 : shared.shrink.value;
-        for (let s = 0; s < 3; s++) a.size.array[3 * n + s] = shrink * size[3 * k + s];
+        for (let s = 0; s < 4; s++) a.size.array[4 * n + s] = shrink * size[4 * k + s];
         a.value.array[n] = this.value ? this.value[row] : 0;
         a.number.array[n++] = row;
       }
@@ -301,9 +302,10 @@ export class Solids {
 function attributesOf(surface) {
   if (surface.corner)
     return { corner: new THREE.BufferAttribute(surface.corner, 3), slope: new THREE.BufferAttribute(surface.normal, 3), position: new THREE.BufferAttribute(surface.corner, 3) };
-  const buffer = new THREE.InterleavedBuffer(surface.weights, 9);
-  const rows = ["weightX", "weightY", "weightZ"].map((name, k) => [name, new THREE.InterleavedBufferAttribute(buffer, 3, 3 * k)]);
-  return { ...Object.fromEntries(rows), position: new THREE.InterleavedBufferAttribute(buffer, 3, 0) };
+  const buffer = new THREE.InterleavedBuffer(surface.weights, 12);
+  const rows = ["weightX", "weightY", "weightZ"].map((name, k) => [name, new THREE.InterleavedBufferAttribute(buffer, 4, 4 * k)]);
+  const slopes = surface.normal ? { slope: new THREE.BufferAttribute(surface.normal, 3) } : {};
+  return { ...Object.fromEntries(rows), ...slopes, position: new THREE.InterleavedBufferAttribute(buffer, 3, 0) };
 }
 
 // --- lines: contacts, springs, joints, axes of bodies, the cell

@@ -77,20 +77,20 @@ void main() {
 }`;
 
 const TURNED = `
-in vec3 place; in vec4 turn; in vec3 size; in float value; in float number;
+in vec3 place; in vec4 turn; in vec4 size; in float value; in float number;
 flat out float vValue; flat out float vNumber; flat out vec3 vSize; out vec3 vLocal; out vec3 vView; out vec3 vWorld; flat out vec4 vTurn;
 vec3 turned(vec4 q, vec3 v) { vec3 t = 2.0 * cross(q.yzw, v); return v + q.x * t + cross(q.yzw, t); }
 void put(vec3 local) {
   vWorld = place + turned(turn, local);
   vec4 view = viewMatrix * vec4(vWorld, 1.0);
-  vLocal = local; vSize = size; vValue = value; vNumber = number; vView = view.xyz; vTurn = turn;
+  vLocal = local; vSize = size.xyz; vValue = value; vNumber = number; vView = view.xyz; vTurn = turn;
   gl_Position = projectionMatrix * view;
 }`;
 
-// simple shapes: a corner is linear in the three sizes
-export const templateVertex = `
-in vec3 weightX; in vec3 weightY; in vec3 weightZ; ${TURNED}
-void main() { put(vec3(dot(weightX, size), dot(weightY, size), dot(weightZ, size))); }`;
+// simple shapes: a corner is linear in the three sizes and the rounding radius; sloped: its normal is the same for all sizes
+export const templateVertex = (sloped) => `
+in vec4 weightX; in vec4 weightY; in vec4 weightZ; ${sloped ? "in vec3 slope; out vec3 vSlope;" : ""} ${TURNED}
+void main() { ${sloped ? "vSlope = slope;" : ""} put(vec3(dot(weightX, size), dot(weightY, size), dot(weightZ, size))); }`;
 
 // hulls, meshes, compounds
 export const surfaceVertex = `
@@ -107,15 +107,15 @@ vec3 normalAt(vec3 p, vec3 e) {
   return p.z < -0.2499 * e.y ? vec3(0.0, 0.0, -1.0) : vec3(normalize(p.xy + 1e-12) * e.y, e.x);
 }`;
 
-export const solidFragment = (surface) => `
+export const solidFragment = (sloped) => `
 flat in float vValue; flat in float vNumber; flat in vec3 vSize; in vec3 vLocal; in vec3 vView; in vec3 vWorld; flat in vec4 vTurn;
-${surface ? "in vec3 vSlope;" : NORMALS}
+${sloped ? "in vec3 vSlope;" : NORMALS}
 out vec4 colour; uniform vec4 cut; uniform float opacity; uniform bool wall; uniform vec3 quiet; ${COLOUR}
 vec3 turned(vec4 q, vec3 v) { vec3 t = 2.0 * cross(q.yzw, v); return v + q.x * t + cross(q.yzw, t); }
 void main() {
   if (wall && dot(cut.xyz, vWorld) < cut.w) discard;
   vec3 flatNormal = normalize(cross(dFdx(vView), dFdy(vView)));
-  ${surface ? "vec3 own = vSlope; bool flat_ = false;" : "bool flat_ = rounding == 0; vec3 own = flat_ ? vec3(0.0) : normalAt(vLocal, vSize);"}
+  ${sloped ? "vec3 own = vSlope; bool flat_ = false;" : "bool flat_ = rounding == 0; vec3 own = flat_ ? vec3(0.0) : normalAt(vLocal, vSize);"}
   vec3 normal = flat_ ? flatNormal : normalize(mat3(viewMatrix) * turned(vTurn, own));
   if (dot(normal, vView) > 0.0) normal = -normal;
   if (picking) { colour = numberColour(vNumber); return; }
