@@ -175,10 +175,11 @@ def sum_from(start, lanes):
 @njit(**INNER)
 def scatter_block(first, masses, rows, body_a, body_b, va, vb, velocity):
     """Immovable bodies are shared by all tiles: they are read, never written. ``masses``: where the inverse masses of a stand."""
+    zero = rows.dtype.type(0)
     for lane in range(WIDTH):
-        if rows[masses + u64(lane)] > 0:
+        if rows[masses + u64(lane)] > zero:
             scatter(va, lane, velocity, body_a[first + u64(lane)])
-        if rows[masses + (MASS_B - MASS_A) + u64(lane)] > 0:
+        if rows[masses + (MASS_B - MASS_A) + u64(lane)] > zero:
             scatter(vb, lane, velocity, body_b[first + u64(lane)])
 
 
