@@ -104,11 +104,11 @@ def test_resume_with_rolling_friction_forces_and_functions(tmp_path):
 
 def test_the_second_process_compiles_for_the_gravel_that_started_it(tmp_path):
     """Even where the current folder holds another one."""
-    from gravel.cpu import ahead
+    from gravel.cpu import precompile
 
     (tmp_path / "gravel").mkdir()
     (tmp_path / "gravel" / "__init__.py").write_text("raise ImportError('the wrong gravel')")
-    command = ahead.child_command("single-ball0000-balls-plain-dead-grid-free-midpoint", False)
-    command[2] = command[2].replace("ahead.compile_backwards(*sys.argv[2:])", "print(ahead.__file__)")
+    command = precompile.child_command("single-ball0000-balls-plain-dead-grid-free-midpoint", False)
+    command[2] = command[2].replace("precompile.compile_backwards(*sys.argv[2:])", "print(precompile.__file__)")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ahead.__file__
+    assert done.stdout.strip() == precompile.__file__

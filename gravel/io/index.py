@@ -21,7 +21,7 @@ from gravel.io.frames import frames_before, frames_in, hair, reading
 from gravel.io.joined import LEGS, PARTS, is_index, legs_in, opened
 from gravel.io.layout import BODIES, CIRCUMSTANCES, CONSTANT, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, SPARE_BYTES, VERSION
 from gravel.io.outputs import check_room
-from gravel.io.sound import DAMAGE, all_rows, need, stored
+from gravel.io.validate_file import DAMAGE, all_rows, need, stored
 
 RUN_BYTES = 120  # of an index, for each run of rows of each array
 PLANES = ("plane_position", "plane_normal")
