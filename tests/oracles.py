@@ -313,3 +313,7 @@ def fcl_depths(a, b):
         if fcl.collide(one, two, fcl.CollisionRequest(num_max_contacts=1, enable_contact=True), result):
             depths[k], normals[k] = result.contacts[0].penetration_depth, result.contacts[0].normal
     return depths + rounding(a) + rounding(b), normals
+
+
+CUBE = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T * 0.1
+CUBE_TRIANGLES = [t for face in gv.ConvexHull(CUBE).faces for t in (face[:3], face[[0, 2, 3]])]

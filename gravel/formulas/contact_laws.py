@@ -14,7 +14,7 @@ from gravel.formulas.momentum import LAGGED
 from gravel.formulas.precision import like
 from gravel.model.materials import COHESION_COLUMN, FRICTION_COLUMN, RESTITUTION_COLUMN, ROLLING_COLUMN, SPINNING_COLUMN
 
-DEEP = 0.5  # of the smaller bounding radius: bodies that overlap by more lie within each other
+DEEP_OVERLAP = 0.5  # of the smaller bounding radius: bodies that overlap by more lie within each other
 TOUCHING = 1e-3  # of the margin: gaps below it bear cohesion
 # Nothing asks gaps below this share of the margin to close. A resting box whose corners must close every hair of a gap within
 # the step is never at rest: few iterations answer late, and the late answer makes a tall stack sway more and more.

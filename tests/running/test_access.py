@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles import CUBE, CUBE_TRIANGLES
 from test_bad_input import refuse
 
 import gravel as gv
@@ -9,8 +10,6 @@ from gravel.rotations import rotate
 from gravel.shapes import COMPOUND, HULL
 from gravel.shapes.kinds import NAMES
 
-CUBE = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T * 0.1
-CUBE_TRIANGLES = [t for face in gv.ConvexHull(CUBE).faces for t in (face[:3], face[[0, 2, 3]])]
 SHAPES = {
     "sphere": gv.Sphere(0.1),
     "ellipsoid": gv.Ellipsoid((0.1, 0.2, 0.15)),
