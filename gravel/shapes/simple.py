@@ -92,7 +92,7 @@ class Simple:
 
     @classmethod
     def split(cls, numbers: np.ndarray) -> list[np.ndarray]:
-        """The arguments of the class from the numbers of its sizes side by side, of one body or in rows of many."""
+        """The arguments of the class from the numbers of its sizes side by side, (k,) of one body or (n, k) of many."""
         ends = np.cumsum([size.columns for size in cls.SIZES])
         return [numbers[..., end - size.columns : end] if size.columns > 1 else numbers[..., end - 1] for size, end in zip(cls.SIZES, ends)]
 
@@ -103,7 +103,7 @@ class Simple:
 
     @classmethod
     def of_extent(cls, extent: np.ndarray) -> Any:
-        """The shape of one body or of many from what an engine keeps of them."""
+        """The shape of one body (4,) or of many (n, 4) from what an engine keeps of them, see ``sizes_of``."""
         return cls(*cls.sizes_of(extent))
 
     def volumes(self, n: int) -> np.ndarray:
@@ -464,7 +464,7 @@ class RoundedBox(Simple):
         return np.broadcast_to((sum(parts) + 4 / 3 * np.pi * r**3)[..., 0], n)
 
     def inertias(self, masses: np.ndarray) -> np.ndarray:
-        """By parts: the core, slabs on its faces, quarters of cylinders on its edges, eighths of a ball on its corners."""
+        """(n, 3) kg m2, by parts: the core, slabs on its faces, quarters of cylinders on its edges, eighths of a ball on its corners."""
         c, r = self._core()
         p, q = np.roll(c, -1, axis=-1), np.roll(c, -2, axis=-1)
         within = 8 * c * p * q + 8 * r * c * (p + q) + 2 * np.pi * r**2 * c  # what lies between -c and c along an axis

@@ -76,7 +76,7 @@ def snapshot(scene):
     bodies = scene.bodies
     arrays = [getattr(bodies, name).tobytes() for name in ("position", "quaternion", "velocity", "inverse_mass", "extent", "tag")]
     joints = scene.mechanism
-    held = joints.names, joints.joint_values, joints.row_values, joints.coordinates, joints.functions, joints.apart, joints.open
+    held = joints.names, joints.joint_values, joints.row_values, joints.coordinates, joints.functions, joints.filtered_pairs, joints.open
     return len(scene), arrays, repr(held), scene.ignored.tobytes()
 
 

@@ -110,7 +110,7 @@ class MatrixProblem(ConeVectors):
         self.contacts = len(mu)
         self.number = -(-self.contacts // WIDTH)
         self.size = self.number * 3 * WIDTH
-        self.r, self.de_saxce = np.zeros(3 * self.contacts), np.zeros(self.contacts)
+        self.r, self.lagged_terms = np.zeros(3 * self.contacts), np.zeros(self.contacts)
         self.diagonal = np.stack([self.matrix[3 * c : 3 * c + 3, 3 * c : 3 * c + 3].toarray() for c in range(self.contacts)])
         trace = np.trace(self.diagonal, axis1=1, axis2=2)
         if (trace <= 0).any():
@@ -128,7 +128,7 @@ class MatrixProblem(ConeVectors):
     def sweep(self, iterations, max_momentum, tolerance):
         w, self.momentum[MAX_MOMENTUM], self.momentum[SWEEP_TOLERANCE] = self.matrix, max_momentum, tolerance
         matrix = Matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound)
-        return int(sweep_matrix(matrix, float(self.coulomb), self.r, self.last, self.de_saxce, self.momentum, iterations))
+        return int(sweep_matrix(matrix, float(self.coulomb), self.r, self.last, self.lagged_terms, self.momentum, iterations))
 
     def measure(self):
         return self.residual(self._to_lanes(self.r), self._to_lanes(self.matrix @ self.r + self.q))
