@@ -24,7 +24,7 @@ class Proxies:
     """Bodies as detection and the solver see them; see ``gravel.host.arrays.Proxies``. Here they keep the order of the rows."""
 
     id: wp.array(dtype=wp.int64)
-    reach: wp.array2d(dtype=wp.float64)  # (n, 4) swept bounding sphere: centre, radius
+    sphere: wp.array2d(dtype=wp.float64)  # (n, 4) swept bounding sphere: centre, radius
     extent: wp.array2d(dtype=wp.float64)  # (n, 4) size (of a plane its normal in the world frame), slack
     tag: wp.array2d(dtype=wp.int32)  # (n, 4) shape, material, group, MOVES
     mass: wp.array2d(dtype=wp.float32)  # (n, 2) inverse mass and, of a ball, inverse inertia

@@ -55,7 +55,7 @@ velocity = rng.normal(size=8 * (bodies.size + 1)).astype(f4)
 impulse, none = np.zeros(12 * lanes, f4), np.empty(0, f4)
 unknowns = blocks.Unknowns(impulse, none, velocity, impulse.copy(), none, velocity.copy(), none, np.zeros(impulse.size // 3, impulse.dtype))
 momentum = blocks.fresh_momentum()
-momentum[blocks.CAP] = 0.9
+momentum[blocks.MAX_MOMENTUM] = 0.9
 arguments = problem, unknowns, none, Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), momentum
 kernel(blocks.SWEEP, True, False, False, False)(*arguments, 0)
 sweep = kernel(blocks.SWEEP, True, False, False, True)
