@@ -11,7 +11,7 @@ import numpy as np
 
 from gravel.io.about import anchors_in, material_names_in, stage_seconds_in
 from gravel.io.blocks import ROOT
-from gravel.io.joined import is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
+from gravel.io.joined import check_links, is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
 from gravel.io.layout import BODIES, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
 from gravel.io.sound import DAMAGE, all_rows, need, rows_of, stored
 from gravel.shapes.geometry import NONE
@@ -24,6 +24,7 @@ def frames_before(path, simulation):
         return 0
     try:
         with writing(path), h5py.File(path, "r") as file:
+            check_links(file)
             ours = ROOT in file and "gravel" in file
             same = ours and (file["gravel"].attrs.get("run"), file["gravel"].attrs.get("version")) == (simulation.run_id, VERSION)
             times = stored(file[BODIES]["Steps"], "Values")[: frames_in(file)] if same else ()
@@ -73,7 +74,9 @@ def open_result(path):
         raise FileNotFoundError(f"there is no result file {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give a result file")
-    if path.is_file() and path.stat().st_size == 0:
+    if not path.is_file():
+        raise ValueError(f"{path} is no ordinary file (a pipe or a device, perhaps), and no result of gravel")
+    if path.stat().st_size == 0:
         raise ValueError(f"{path} is not a result file of gravel: it is empty")
     try:
         file = h5py.File(path, "r")
@@ -84,6 +87,7 @@ def open_result(path):
         raise ValueError(f"{path} is not a result file of gravel, or it is cut short: {' '.join(str(error).split())}") from None
     try:
         with reading(path):
+            check_links(file)
             ours = ROOT in file and "gravel" in file
             version = int(file["gravel"].attrs.get("version", 1)) if ours else 0
         if "gravel_checkpoint" in file.attrs:
@@ -108,6 +112,8 @@ def read_frame(path, frame=-1):
     with open_result(path) as file:
         with reading(path):
             count = frames_in(file)
+        if count == 0:
+            raise ValueError(f"{path} holds no frames")
         if not -count <= frame < count:
             raise ValueError(f"frame must be from {-count} to {count - 1} for {path}, not {frame}")
         with reading(path):
