@@ -12,7 +12,7 @@ import numpy as np
 from gravel.io.about import anchors_in, material_names_in, stage_seconds_in
 from gravel.io.blocks import ROOT
 from gravel.io.joined import check_links, is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
-from gravel.io.layout import BODIES, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
+from gravel.io.layout import BODIES, JOINT_FIELDS, PLACES, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
 from gravel.io.sound import DAMAGE, all_rows, need, rows_of, stored
 from gravel.shapes.geometry import NONE
 
@@ -132,7 +132,7 @@ def frame_in(file, frame, before=None):
     block, own = file[BODIES], file["gravel"]
     steps = block["Steps"]
     count, first = int(stored(block, "NumberOfPoints")[frame]), int(stored(steps, "PointOffsets")[frame])
-    position = rows_of(block, "Points", slice(first, first + count), (3,), "f4")
+    position = rows_of(block, "Points", slice(first, first + count), (3,), PLACES)
     firsts = {name: int(stored(block["Steps/PointDataOffsets"], name)[frame]) for name in POINT_DATA}
     same = before is not None and before["rows"][1] == count
     data = {

@@ -21,7 +21,19 @@ from gravel.io.blocks import COMMON, KINDS, ROOT, enter, lay_out_root, look_empt
 from gravel.io.contact_results import BLOCK, COLUMNS, GROUP, links_to
 from gravel.io.frames import frames_before, frames_in, hair, reading
 from gravel.io.joined import LEGS, PARTS, check_links, is_index, legs_in, opened
-from gravel.io.layout import BODIES, CIRCUMSTANCES, CONSTANT, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, SPARE_BYTES, VERSION
+from gravel.io.layout import (
+    BODIES,
+    CIRCUMSTANCES,
+    CONSTANT,
+    JOINT_FIELDS,
+    PLACES,
+    POINT_DATA,
+    RANK,
+    REPORT_FIELDS,
+    SHAPES,
+    SPARE_BYTES,
+    VERSION,
+)
 from gravel.io.outputs import check_room
 from gravel.io.sound import DAMAGE, all_rows, need, stored
 
@@ -202,7 +214,7 @@ def _write_vtk(file, stretches):
     totals = np.array([sum(counts) for stretch in stretches for counts in stretch.bodies], np.int64)
     firsts = np.cumsum(totals) - totals
     moving, constant = _runs_of_bodies(stretches, False), _runs_of_bodies(stretches, True)
-    virtual(block, "Points", (totals.sum(), 3), "f4", moving)
+    virtual(block, "Points", (totals.sum(), 3), PLACES, moving)
     data, offsets = block.create_group("PointData"), block.create_group("Steps/PointDataOffsets")
     ranked = {name for stretch in stretches if stretch.ranked for name in stretch.names}
     for name, (shape, dtype) in {**POINT_DATA, **RANK}.items():

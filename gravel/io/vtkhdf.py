@@ -55,6 +55,8 @@ from gravel.io.triangles import kind_of, surface_of
 from gravel.shapes import PLANE
 from gravel.state import SHAPE, STATUS, can_move
 
+MOST = float(np.finfo("f4").max)
+
 
 class ResultWriter:
     """Writes frames of a simulation; use it with ``with``."""
@@ -196,7 +198,8 @@ class ResultWriter:
         planes = bodies["tag"][:, SHAPE] == PLANE
         walls = plane_values({name: values[planes] for name, values in bodies.items()})
         bodies = {name: values[~planes] for name, values in bodies.items()} if planes.any() else bodies
-        values = {**body_values(bodies), "rank": np.full(len(bodies["id"]), self.rank or 0)}
+        _check_sizes(self.path, bodies["id"], values := body_values(bodies))
+        values = {**values, "rank": np.full(len(bodies["id"]), self.rank or 0)}
         self._look_at_geometries()
         data = {**values, **walls, "position": bodies["position"], "gravity": self.simulation.gravity, "geometries": self.geometries}
         self.reserve.ask(self._check_room(self.surfaces.prepare(data, lambda rows: self._moves(bodies, rows))))
@@ -289,3 +292,15 @@ class ResultWriter:
 
     def __exit__(self, *_):
         self.close()
+
+
+def _check_sizes(path, ids, values):
+    """Refuse a frame with numbers that its types cannot hold: a file with infinite ones could not be read."""
+    for name, (_, dtype) in POINT_DATA.items():
+        if dtype != "f4":
+            continue
+        sizes = np.abs(np.asarray(values[name], float)).reshape(len(ids), -1).max(axis=1, initial=0.0)
+        wrong = np.flatnonzero(sizes > MOST)
+        if len(wrong):
+            size, words = sizes[wrong[0]], f"more than {MOST:.2g}, the most that output {path} can hold"
+            raise ValueError(f"{name} of body {ids[wrong[0]]} is {size:.3g}, {words}")
