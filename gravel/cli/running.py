@@ -15,6 +15,7 @@ from gravel.io.vtkhdf import check_writable
 from gravel.mpi.launch import domain_from, run_again, without_option
 from gravel.running.processes import launched
 from gravel.scenefile import is_scene_file, load_scene_file
+from gravel.scenefile.faults import printable
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
 
@@ -58,6 +59,7 @@ def list_scenes():
 @click.option("--picture/--no-picture", default=None, help="Whether to leave a PNG of the last frame beside the result (default: yes).")
 @click.option("--view", "viewed", is_flag=True, help="Open a page in the browser that follows the run, and pauses and steps it.")
 @click.option("--report", "with_report", is_flag=True, help="Leave a page of the run beside the result, as gravel report does.")
+@click.option("--outside-files", is_flag=True, help="Allow a scene file to read and write outside of its own folders.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def run(scene, **options):
     """Run a built-in SCENE, or a scene file (.yaml), check its physics, and leave a result file and a picture.
@@ -101,7 +103,7 @@ def said(asked, *names):
 
 def begun(asked):
     """(simulation, setup, no changes) of a scene from its start."""
-    setup = setup_of(asked.scene, asked.bodies, asked.seed)
+    setup = setup_of(asked.scene, asked.bodies, asked.seed, asked.outside_files)
     device = asked.device or "cpu"
     options = {**setup.options, **({} if device == "cpu" else {"precision": "single"}), **said(asked, "friction", "precision", "joints")}
     own, limits = options.pop("solver", None), said(asked, "iterations", "tolerance")
@@ -178,9 +180,9 @@ def speaker(simulation):
     return click.echo if simulation.processes.rank == 0 else lambda words: None
 
 
-def setup_of(scene, bodies, seed):
+def setup_of(scene, bodies, seed, outside_files=False):
     """The setup of a built-in scene, or of a scene file."""
-    return load_scene_file(scene, seed) if is_scene_file(scene) else scenes.build(scene, bodies, 0 if seed is None else seed)
+    return load_scene_file(scene, seed, outside_files) if is_scene_file(scene) else scenes.build(scene, bodies, 0 if seed is None else seed)
 
 
 def origin_of_setup(setup, scene, bodies, seed):
@@ -200,7 +202,7 @@ def resumed(asked):
         if own.get(name) not in (None, was):
             raise ValueError(f"{name} must be {was} to go on from {path}, not {own[name]}")
     own = {"seed": 0, **own, **origin}
-    setup = setup_of(scene, own.get("bodies"), own["seed"])
+    setup = setup_of(scene, own.get("bodies"), own["seed"], asked.outside_files)
     if is_scene_file(scene):
         setup.go_on(origin)
     given = {"laws": setup.scene.mechanism.function_laws(), "motions": setup.scene.motions}
@@ -280,7 +282,7 @@ def robot(file, base, hold, damping, duration, dt, output, picture, outside_file
     damping = 0.05 * hold if hold and damping is None else damping or 0.0
     scene, made = on_a_floor(file, base, hold, damping, outside_files)
     for line in describe(scene, made):
-        click.echo(line)
+        click.echo(printable(line))
     if duration <= 0:
         return
     simulation = Simulation(scene, dt, precision="double")

@@ -1,4 +1,4 @@
-"""Results that somebody made to do harm: nothing outside of them is read, nothing waits for ever, and what they say is checked before use."""
+"""Results that somebody made to do harm: nothing outside of them is read, nothing waits, and what they say is checked before use."""
 
 import json
 import os
@@ -40,9 +40,8 @@ def test_links_of_groups_to_other_files_are_refused(stack, name, tmp_path):
     with h5py.File(stack, "r+") as file:
         del file[name]
         file[name] = h5py.ExternalLink(str(other), name)
-    with pytest.raises(ValueError, match=r"stack\.vtkhdf cannot be read .* is kept in another file"):
-        with gv.open_result(stack) as result:
-            result[-1], result.contacts(-1), result.joints
+    with pytest.raises(ValueError, match=r"stack\.vtkhdf cannot be read .* is kept in another file"), gv.open_result(stack) as result:
+        print(result[-1], result.contacts(-1), result.joints)
 
 
 def test_a_link_to_a_pipe_does_not_hang(stack, tmp_path):
@@ -119,7 +118,7 @@ def test_what_a_result_does_not_tell_of_its_run_is_named(stack, name, tmp_path):
         del about[name]
         file["gravel"].attrs["about"] = json.dumps(about)
     with gv.open_result(stack) as result, pytest.raises(ValueError, match=rf"stack\.vtkhdf .*does not tell .*{name}"):
-        result.about
+        print(result.about)
     with pytest.raises(ValueError, match=rf"stack\.vtkhdf .*does not tell .*{name}"):
         report.report(stack, tmp_path / "page.html")
 
@@ -132,7 +131,7 @@ def test_what_a_result_tells_wrong_of_its_run_is_refused(stack, name, value):
         about = json.loads(file["gravel"].attrs["about"])
         file["gravel"].attrs["about"] = json.dumps({**about, name: value})
     with gv.open_result(stack) as result, pytest.raises(ValueError, match=rf"stack\.vtkhdf .*{name}"):
-        result.about
+        print(result.about)
 
 
 def test_continued_legs_tell_when(stack):
@@ -140,7 +139,7 @@ def test_continued_legs_tell_when(stack):
         about = json.loads(file["gravel"].attrs["about"])
         file["gravel"].attrs["about"] = json.dumps({**about, "continued": [{"dt": 0.1}]})
     with gv.open_result(stack) as result, pytest.raises(ValueError, match="does not tell .*went on"):
-        result.about
+        print(result.about)
 
 
 def test_a_result_without_frames_says_so(stack):
