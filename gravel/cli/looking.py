@@ -56,9 +56,11 @@ def view(result, host, port, browser, output, every):
 
 def serve(page, browser):
     """Say where a page is, open it, and wait for Ctrl-C."""
+    from gravel.view.viewer.server import is_local
+
     try:
         click.echo(f"viewer at {page.url} (Ctrl-C ends it)")
-        if page.server.token:
+        if not is_local(page.server.host):
             click.echo("others who have this address can reach it; what is sent is not encrypted")
         if browser and not page.open():
             click.echo("no browser was found: open this address in one")

@@ -5,6 +5,7 @@ A file that is none of ours, or damaged, is refused with a ``ValueError`` that n
 
 import contextlib
 import pathlib
+import time
 
 import h5py
 import numpy as np
@@ -15,6 +16,8 @@ from gravel.io.joined import check_links, is_index, joined_frame, joined_joints,
 from gravel.io.layout import BODIES, JOINT_FIELDS, PLACES, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
 from gravel.io.sound import DAMAGE, all_rows, need, rows_of, stored
 from gravel.shapes.geometry import NONE
+
+PAUSES = (0.05, 0.1, 0.2)  # s: a viewer reads a frame in less
 
 
 def frames_before(path, simulation):
@@ -48,9 +51,29 @@ def writing(path):
     try:
         yield
     except OSError as error:
+        if is_open_here(error):
+            words = "is open in this very program: close the result that was opened, or end the run that writes it"
+            raise BlockingIOError(f"output {path} {words}") from None
         if not is_locked(error):
             raise
         raise BlockingIOError(f"output {path} is open in another process: a run that writes it, or a program that shows it") from None
+
+
+def open_to_write(path, mode):
+    """An HDF5 file that is opened to be written; waits a moment for those who look at it."""
+    for pause in PAUSES:
+        try:
+            with writing(path):
+                return h5py.File(path, mode)
+        except BlockingIOError:
+            time.sleep(pause)
+    with writing(path):
+        return h5py.File(path, mode)
+
+
+def is_open_here(error):
+    """Whether HDF5 could not open a file because this process has it open in another way."""
+    return "already open" in str(error)
 
 
 def is_locked(error):

@@ -14,7 +14,6 @@ on with its file. The file is flushed after every frame, so that what was writte
 all. Of many processes, each writes such a file of its own bodies, with the point data ``rank``, and ``gravel.io.parts`` an index to them.
 """
 
-import h5py
 import numpy as np
 
 from gravel import shapes
@@ -25,6 +24,7 @@ from gravel.io.frames import (  # noqa: F401  # files are read here, too
     frames_before,
     hair,
     open_result,
+    open_to_write,
     read_frame,
     read_joints,
     read_reports,
@@ -78,8 +78,7 @@ class ResultWriter:
         kept = kept if keep is None else min(keep, kept)
         self._look_at_geometries()
         self._check_room()
-        with writing(self.path):
-            self.file = h5py.File(self.path, "r+" if kept else "w")
+        self.file = open_to_write(self.path, "r+" if kept else "w")
         self.reserve = Reserve(self.path)
         try:
             if kept:
@@ -299,7 +298,8 @@ def _check_sizes(path, ids, values):
     for name, (_, dtype) in POINT_DATA.items():
         if dtype != "f4":
             continue
-        sizes = np.abs(np.asarray(values[name], float)).reshape(len(ids), -1).max(axis=1, initial=0.0)
+        sizes = np.abs(np.asarray(values[name], float))
+        sizes = sizes.max(axis=1) if sizes.ndim > 1 else sizes
         wrong = np.flatnonzero(sizes > MOST)
         if len(wrong):
             size, words = sizes[wrong[0]], f"more than {MOST:.2g}, the most that output {path} can hold"
