@@ -60,4 +60,5 @@ def _touched(source, body):
     rows = np.flatnonzero((table.body_a == body) | (table.body_b == body))
     sign = np.where(table.body_b[rows] == body, 1.0, -1.0)[:, None]
     found = state[0] - snapshot.contact_lag * state[1]  # where it was when contacts were found
-    return Touched(*state, snapshot.arms(table.point[rows] - found), sign * table.impulse[rows] / snapshot.dt)
+    arms, forces = snapshot.arms(table.point[rows] - found), sign * table.impulse[rows] / snapshot.dt
+    return Touched(state[0], state[1], state[2], arms, forces)

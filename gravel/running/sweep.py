@@ -12,7 +12,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -68,6 +68,7 @@ def sweep(
         return []
     threads = max(1, min(checked_threads(None), cores // processes))
     context = multiprocessing.get_context(start)
+    tasks: Sequence
     if start == "fork":
         crew, tasks = _Crew(context, function, values, threads), range(len(values))
     else:

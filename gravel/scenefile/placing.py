@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from gravel.packing.blend import Mixture, parts_of, random_turns, scaled
-from gravel.packing.pack import KEPLER, pack
+from gravel.packing.pack import KEPLER, most_bodies, pack
 from gravel.packing.pour import pour
 from gravel.scenefile.making import beside, region_of, sizes_of, table_of, turn_of, with_sizes
 from gravel.scenefile.values import BAD, any_bad
@@ -198,7 +198,11 @@ def lattice(low, high, spacing, count=None):
         raise ValueError(f"spacing must be at most the shortest edge of the box, {(high - low).min():g} m, not {spacing:g}")
     if count is not None and count > numbers.prod():
         raise ValueError(f"count must be at most {numbers.prod()}, as many as the box holds, not {count}")
-    k = np.arange(numbers.prod() if count is None else count)
+    n = int(numbers.prod()) if count is None else count
+    if n > (most_here := most_bodies()):
+        key = "spacing" if count is None else "count"
+        raise ValueError(f"{key} must leave at most {most_here} bodies, as many as this machine's memory holds, not {n}")
+    k = np.arange(n)
     cell = np.stack([k % numbers[0], k // numbers[0] % numbers[1], k // (numbers[0] * numbers[1])], axis=1)
     corner = 0.5 * (low + high - (numbers - 1) * spacing)
     corner[2] = low[2] + 0.5 * spacing

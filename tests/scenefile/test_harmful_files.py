@@ -136,9 +136,9 @@ def compounds(depth, width):
 
 
 def test_compounds_of_compounds_have_a_bound_told_by_line(folder):
-    begun = time.perf_counter()
+    begun = time.process_time()
     faults = faults_of(folder, compounds(8, 10))
-    assert time.perf_counter() - begun < 5.0
+    assert time.process_time() - begun < 5.0
     assert faults[0].line in range(7, 14) and faults[0].path.startswith("shapes.a") and "parts" in faults[0].words
 
 
@@ -151,9 +151,9 @@ def test_aliases_of_compounds_have_the_same_bound(folder):
     text = BALL + "shapes:\n  a: &a {compound: {items: [" + "{shape: {sphere: {radius: 0.1}}}, " * 60 + "]}}\n"
     text += "  b: &b {compound: {items: [" + "{shape: *a}, " * 60 + "]}}\n"
     text += "  c: {compound: {items: [" + "{shape: *b}, " * 20 + "]}}\n"
-    begun = time.perf_counter()
+    begun = time.process_time()
     faults = faults_of(folder, text)
-    assert time.perf_counter() - begun < 20.0 and any("parts" in fault.words for fault in faults)
+    assert time.process_time() - begun < 20.0 and any("parts" in fault.words for fault in faults)
 
 
 INLET = "{box: {low: [0, 0, 0], high: [0.1, 0.1, 0.1]}}"
@@ -161,9 +161,9 @@ INLET = "{box: {low: [0, 0, 0], high: [0.1, 0.1, 0.1]}}"
 
 @pytest.mark.parametrize("rate", ["number_rate: 1.0e+12", "rate: 1.0e+12"])
 def test_rates_that_cannot_be_poured_are_refused_with_what_is_possible(rate, folder):
-    begun = time.perf_counter()
+    begun = time.process_time()
     (fault,) = faults_of(folder, GRAINS + f"    pour: {{inlet: {INLET}, {rate}}}\n")
-    assert time.perf_counter() - begun < 5.0
+    assert time.process_time() - begun < 5.0
     assert fault.path == f"grains[0].placement.pour.{rate.split(':')[0]}" and fault.words.startswith("must be at most")
 
 
@@ -175,18 +175,26 @@ def test_rates_that_can_be_poured_are_taken(folder):
 def test_more_bodies_than_memory_holds_are_refused_with_what_it_holds(folder):
     region = "{box: {low: [0, 0, 0], high: [1000, 1000, 1000]}}"
     for what in ("count: 1000000000", "fraction: 0.1"):
-        begun = time.perf_counter()
+        begun = time.process_time()
         (fault,) = faults_of(folder, GRAINS + f"    random: {{region: {region}, {what}}}\n")
-        assert time.perf_counter() - begun < 5.0
+        assert time.process_time() - begun < 5.0
         assert fault.path == f"grains[0].placement.random.{what.split(':')[0]}" and "at most" in fault.words, fault
         assert "GB" in fault.words and "allocate" not in fault.words
 
 
+def test_lattices_beyond_memory_are_refused(folder, monkeypatch):
+    monkeypatch.setattr("gravel.scenefile.placing.most_bodies", lambda: 900)
+    lattice = "    lattice: {low: [0, 0, 0], high: [1, 1, 1], spacing: 0.1"
+    for more, key in (("}", "spacing"), (", count: 950}", "count")):
+        (fault,) = faults_of(folder, GRAINS + lattice + more + "\n")
+        assert fault.path == f"grains[0].placement.lattice.{key}" and "at most 900 bodies" in fault.words
+
+
 def test_fractions_that_no_packing_has_are_refused_at_once(folder):
     region = "{box: {low: [0, 0, 0], high: [0.5, 0.5, 0.5]}}"
-    begun = time.perf_counter()
+    begun = time.process_time()
     (fault,) = faults_of(folder, GRAINS + f"    random: {{region: {region}, fraction: 0.99}}\n")
-    assert time.perf_counter() - begun < 5.0
+    assert time.process_time() - begun < 5.0
     assert fault.path == "grains[0].placement.random.fraction" and "must be at most 0.74" in fault.words
 
 
