@@ -94,7 +94,8 @@ class Pourer:
             placed = Drawn(*(values[: len(centres)] for values in batch))
             ids += self._add(simulation, placed, centres)
             self._count(placed)
-            self._look_ahead(wanted)
+            if not self.waiting:
+                self._look_ahead(wanted)
             if len(centres) < len(batch.mass):  # in their order: the next ones wait behind the one that finds no room
                 self._warn_if_late(simulation.time)
                 break
