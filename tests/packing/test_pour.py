@@ -1,6 +1,7 @@
 """An inlet that pours: the right mass at the right time, room for everybody, and a resume that loses nothing."""
 
 import warnings
+from time import process_time
 
 import numpy as np
 import pytest
