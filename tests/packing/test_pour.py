@@ -1,6 +1,7 @@
 """An inlet that pours: the right mass at the right time, room for everybody, and a resume that loses nothing."""
 
 import warnings
+from time import process_time
 
 import numpy as np
 import pytest
@@ -150,3 +151,13 @@ def test_bad_input_is_refused(options, words):
     options = {"inlet": INLET, **options}
     with pytest.raises((ValueError, TypeError), match=words):
         gv.pour(gv.Sphere(0.01), **options)
+
+
+@pytest.mark.parametrize("rate", [{"number_rate": 1e12}, {"rate": 1e12}])
+def test_a_rate_beyond_counting_takes_no_longer_than_a_full_inlet(rate):
+    simulation = floor()
+    pourer = gv.pour(gv.Sphere(0.02), INLET, velocity=(0, 0, -1), **rate)
+    simulation.step()
+    begun = process_time()
+    new = pourer(simulation)
+    assert len(new) > 0 and 0 < pourer.waiting <= 100_000 and process_time() - begun < 20.0

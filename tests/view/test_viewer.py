@@ -211,7 +211,7 @@ def test_frames_without_contacts_beside_others_that_have_them_are_shown_and_save
     with gv.view(path, browser=False) as view:
         last = len(view.source.result) - 1
         assert len(view.source.contacts(3)[0]) == 1 and view.source.contacts(last) is None
-        assert "contacts" not in json.loads(answer(f"{view.url}body/{last}/1")[1])
+        assert "contacts" not in json.loads(answer(under(view, f"body/{last}/1"))[1])
         view.save(tmp_path / "half.html")
 
 
@@ -544,12 +544,12 @@ def test_a_page_that_was_not_listening_hears_that_the_result_is_shown(stack, tmp
     view.server.show(Recorded(stack[0]))
 
     async def hear():
-        async with aiohttp.ClientSession() as session, session.ws_connect(f"{view.url}live?source=0") as socket:
+        async with aiohttp.ClientSession() as session, session.ws_connect(under(view, "live") + "&source=0") as socket:
             return await socket.receive_json(timeout=5)
 
     with ThreadPoolExecutor(1) as apart:  # the driver of the browser has the loop of this thread
         assert apart.submit(lambda: asyncio.run(hear())).result() == {"reload": True}
-    assert json.loads(answer(f"{view.url}about")[1])["source"] == 1
+    assert json.loads(answer(under(view, "about"))[1])["source"] == 1
     view.close()
 
 
@@ -607,6 +607,11 @@ def falling():
 
 
 # --- who may look, and what goes wrong
+def under(view, place):
+    """The address of something that a view serves, with its token."""
+    return view.url.replace("?", f"{place}?")
+
+
 def answer(url, **headers):
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as response:
@@ -617,12 +622,12 @@ def answer(url, **headers):
 
 def test_other_names_of_this_machine_and_other_pages_are_refused(stack):
     with gv.view(stack[0], browser=False) as view:
-        assert answer(view.url + "about")[0] == 200
-        assert answer(view.url + "about", Host="evil.example")[0] == 403
-        assert answer(view.url + "live", Origin="http://evil.example", Host=view.url.split("/")[2])[0] == 403
-        assert answer(view.url + "frame/99") == (404, f"frame must be from -11 to 10 for {stack[0]}, not 99")
-        assert answer(view.url + "..%2f..%2fserver.py")[0] == 404
-        status, words = answer(view.url + "body/0/77")
+        assert answer(under(view, "about"))[0] == 200
+        assert answer(under(view, "about"), Host="evil.example")[0] == 403
+        assert answer(under(view, "live"), Origin="http://evil.example", Host=view.url.split("/")[2])[0] == 403
+        assert answer(under(view, "frame/99")) == (404, f"frame must be from -11 to 10 for {stack[0]}, not 99")
+        assert answer(under(view, "..%2f..%2fserver.py"))[0] == 404
+        status, words = answer(under(view, "body/0/77"))
         assert (status, words) == (404, "there is no body 77 in this frame")
         assert "script-src" not in urllib.request.urlopen(view.url).headers["Content-Security-Policy"].replace("default-src 'self'", "")
 
