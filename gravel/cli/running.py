@@ -14,7 +14,6 @@ from gravel.cli.measuring import processor
 from gravel.io.vtkhdf import check_writable
 from gravel.mpi.launch import domain_from, run_again, without_option
 from gravel.running.processes import launched
-from gravel.running.run import run as run_steps
 from gravel.scenefile import is_scene_file, load_scene_file
 from gravel.scenefile.faults import printable
 from gravel.simulation import Simulation
@@ -80,7 +79,7 @@ def run(scene, **options):
     until = setup.time if asked.duration is None else asked.duration
     page = watch(simulation, scene, wanted.result) if asked.viewed else None
     observers = setup.watchers()
-    report = run_steps(simulation, until, wanted.result, progress=not asked.quiet, observers=observers, interrupt="return", **wanted.of_run)
+    report = simulation.run(until, wanted.result, progress=not asked.quiet, observers=observers, interrupt="return", **wanted.of_run)
     failed = finish(scene, simulation, setup, report, wanted.result, wanted.picture, until, asked.with_report)
     if page is not None:
         show_result(page, simulation, wanted.result)
