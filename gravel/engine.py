@@ -4,7 +4,7 @@ Everything above speaks to these protocols only. An engine owns the working stat
 ids here. Rules and joints go in as plain arrays, tables come out as plain arrays. Describing a scene loads no engine:
 ``make_engine`` imports the one that is asked for.
 
-An engine runs the stages of a step in this order (``Simulation.step`` calls them, and nobody else does):
+An engine runs the stages of a step in this order (``Simulation.step`` calls them, and nothing else does):
 
     begin, set_motion, detect, match, prepare_contacts, apply_restitution, add_forces, measure_joints, set_laws, assemble,
     (a solver), fault, commit
@@ -63,9 +63,9 @@ class Lattice(NamedTuple):
 
     low: np.ndarray  # (3,) m, its lower corner; -inf along axes that do not repeat
     length: np.ndarray  # (3,) m; inf
-    direction: int  # axis along which shear moves the copies ...
+    direction: int  # axis along which shear moves the images ...
     gradient: int  # ... that lie above each other along this one
-    tilt: float  # m: how far the copy above is shifted
+    tilt: float  # m: how far the image above is shifted
     rate: np.ndarray  # (3,) m/s, at which the lengths grow
     tilt_rate: float  # m/s
 
@@ -73,9 +73,9 @@ class Lattice(NamedTuple):
 class CellTooSmall(ValueError):
     """A body is too large for the periodic cell: it could touch another in two ways."""
 
-    def __init__(self, body: int, reach: float, needed: float):
+    def __init__(self, body: int, radius: float, needed: float):
         super().__init__(
-            f"body {body} reaches {reach:.3g} m from its centre, with the way that it may go in a step: the periodic cell must be at least "
+            f"body {body} reaches {radius:.3g} m from its centre, with its travel in a step: the periodic cell must be at least "
             f"{needed:.3g} m long for it"
         )
         self.body = body
@@ -122,37 +122,37 @@ def no_lap(stage: str) -> None:
     """A stopwatch for those who do not look."""
 
 
-class Share(Protocol):
-    """What a problem has in common with those of other processes. One process: ``ALONE``."""
+class SharedBodySync(Protocol):
+    """Synchronises the bodies that a problem shares with those of other processes. One process: ``NO_SYNC``."""
 
-    alone: bool
-    places: np.ndarray  # of the shared bodies, in the order of the problem
+    single_process: bool
+    indices: np.ndarray  # of the shared bodies, in the vectors of the problem
 
-    def note(self, values: Any) -> None:
-        """Take down what the shared bodies have now: (n, 8) values of the bodies in the order of the problem, velocities mostly."""
+    def snapshot(self, values: Any) -> None:
+        """Take a copy of the values of the shared bodies: (n, 8) values of the bodies in the order of the problem, mostly velocities."""
 
-    def add(self, values: Any, split: bool = False) -> None:
-        """What all processes have changed of them since ``note`` is added up, and all who hold a body get the result. ``split``: each
-        has treated the body as if its share of the body's mass were all of it."""
+    def allreduce_increments(self, values: Any, split: bool = False) -> None:
+        """All-reduce the increments since ``snapshot`` over the ranks that share each body. ``split``: each rank has used its share of the
+        body's mass (mass splitting), so the increments are averaged."""
 
-    def publish(self, values: Any) -> None:
-        """All who hold a part of a machine get what its owner has."""
+    def broadcast_joint_bodies(self, values: Any) -> None:
+        """All ranks that hold a part of a machine get the values of its owner."""
 
-    def spread(self, values: Any) -> None:
-        """All who act on a body get what its owner has."""
+    def broadcast_from_owner(self, values: Any) -> None:
+        """All ranks that act on a body get the values of its owner."""
 
-    def barred(self, turn: int) -> np.ndarray:
-        """Places of the shared bodies that only another process may act on in this turn."""
+    def locked_bodies(self, turn: int) -> np.ndarray:
+        """Indices of the shared bodies that only another process may act on in this turn."""
 
-    def sums(self, sums: np.ndarray) -> None:
-        """Numbers (bodies, columns) that belong to the bodies, whole ones mostly, are added up; all who hold a body get the result."""
+    def allreduce_sums(self, sums: np.ndarray) -> None:
+        """All-reduce numbers (bodies, columns) of the bodies, mostly integers, over the ranks that share each body."""
 
-    def constraints(self, halves: Any) -> Any:
-        """Contacts as their bodies see them (columns, one row per contact and body that can move): given those that were found here,
-        returns all those of the bodies that this process owns."""
+    def gather_half_contacts(self, half_contacts: Any) -> Any:
+        """Half contacts (columns, one row per contact and body that can move): from those that were found here to all those of the bodies
+        that this process owns."""
 
-    def impulses(self, impulse: np.ndarray) -> np.ndarray:
-        """Back from what ``constraints`` returned to what it was given: the impulse (m, 3) that each row got."""
+    def return_impulses(self, impulse: np.ndarray) -> np.ndarray:
+        """The way back of ``gather_half_contacts``: the impulse (m, 3) of each row that was passed to it."""
 
     def total(self, *numbers: float) -> tuple[float, ...]:
         """Sums over all processes."""
@@ -160,37 +160,37 @@ class Share(Protocol):
     def largest(self, *numbers: float) -> tuple[float, ...]:
         """Maxima over all processes."""
 
-    def both(self, total: float, largest: float) -> tuple[float, float]:
+    def total_and_largest(self, total: float, largest: float) -> tuple[float, float]:
         """The sum of one number and the maximum of another, over all processes."""
 
 
-class Alone:
-    """The share of a single process: nothing to add, nobody to tell."""
+class NoSync:
+    """A single process: nothing to synchronise."""
 
-    alone, places = True, np.empty(0, np.int64)
+    single_process, indices = True, np.empty(0, np.int64)
 
-    def note(self, values: Any) -> None:
+    def snapshot(self, values: Any) -> None:
         pass
 
-    def add(self, values: Any, split: bool = False) -> None:
+    def allreduce_increments(self, values: Any, split: bool = False) -> None:
         pass
 
-    def publish(self, values: Any) -> None:
+    def broadcast_joint_bodies(self, values: Any) -> None:
         pass
 
-    def spread(self, values: Any) -> None:
+    def broadcast_from_owner(self, values: Any) -> None:
         pass
 
-    def barred(self, turn: int) -> np.ndarray:
+    def locked_bodies(self, turn: int) -> np.ndarray:
         return np.empty(0, np.int64)
 
-    def sums(self, sums: np.ndarray) -> None:
+    def allreduce_sums(self, sums: np.ndarray) -> None:
         pass
 
-    def constraints(self, halves: Any) -> Any:
-        return halves
+    def gather_half_contacts(self, half_contacts: Any) -> Any:
+        return half_contacts
 
-    def impulses(self, impulse: np.ndarray) -> np.ndarray:
+    def return_impulses(self, impulse: np.ndarray) -> np.ndarray:
         return impulse
 
     def total(self, *numbers: float) -> tuple[float, ...]:
@@ -199,11 +199,11 @@ class Alone:
     def largest(self, *numbers: float) -> tuple[float, ...]:
         return numbers
 
-    def both(self, total: float, largest: float) -> tuple[float, float]:
+    def total_and_largest(self, total: float, largest: float) -> tuple[float, float]:
         return total, largest
 
 
-ALONE: Share = Alone()
+NO_SYNC: SharedBodySync = NoSync()
 
 
 class Problem(Protocol):
@@ -213,18 +213,18 @@ class Problem(Protocol):
 
     contacts: int
     coulomb: bool
-    share: Share
+    sync: SharedBodySync
 
     # --- sweeps: impulses and velocities change in place
-    def begin(self) -> None:
-        """Velocities take the starting impulses in, once."""
+    def warm_start(self) -> None:
+        """Apply the starting impulses to the velocities, once."""
 
-    def sweep(self, passes: int, cap: float, enough: float) -> int:
+    def sweep(self, iterations: int, max_momentum: float, tolerance: float) -> int:
         """Gauss-Seidel: every row in turn takes the impulse that is best for it alone, from where the last two sweeps point (momentum
-        up to ``cap``). Ends early when no row's velocity changes by more than ``enough``; returns how many passes were made, 0 where
-        there is nothing left to do."""
+        up to ``max_momentum``). Ends early when no row's velocity changes by more than ``tolerance``; returns how many iterations were
+        made, 0 where there is nothing left to do."""
 
-    def calm(self) -> None:
+    def restart_momentum(self) -> None:
         """The next sweep starts without momentum."""
 
     def measure(self) -> tuple[float, float]:
@@ -245,14 +245,14 @@ class Problem(Protocol):
     def gradient(self, x: Any, out: Any) -> None:
         """out := N x + r"""
 
-    def step_and_project(self, y: Any, g: Any, step: float, relaxation: float, out: Any) -> tuple[float, float]:
-        """out := relaxation P(y - step eta (g + slip n)) + (1 - relaxation) y; returns (|d|^2, g . d) of d = out - y in the metric of
-        the steps eta. ``slip``: the De Saxcé terms as ``renew_slip`` found them last."""
+    def projected_step(self, y: Any, g: Any, step: float, relaxation: float, out: Any) -> tuple[float, float]:
+        """out := relaxation P(y - step eta (g + s n)) + (1 - relaxation) y; returns (|d|^2, g . d) of d = out - y in the metric of the
+        steps eta. s: the De Saxcé terms as of the last ``update_de_saxce``."""
 
     def residual(self, x: Any, g: Any) -> tuple[float, float]:
         """(largest, root mean square) residual of x, whose gradient is g, m/s."""
 
-    def renew_slip(self, g: Any) -> None:
+    def update_de_saxce(self, g: Any) -> None:
         """De Saxcé terms mu |u_t| from the gradient, in Coulomb mode."""
 
     def dot(self, a: Any, b: Any, c: Any, d: Any) -> float:
@@ -307,8 +307,8 @@ class Engine(Protocol):
     def set_joints(self, joints: JointArrays | None) -> None:
         """The joints from here on, with what they carry over from the last step."""
 
-    def exclude(self, pairs: np.ndarray) -> None:
-        """(p, 2) ids of bodies that may not touch."""
+    def set_filtered_pairs(self, pairs: np.ndarray) -> None:
+        """Collision filter: (p, 2) ids of bodies whose pairs are dropped."""
 
     def set_cell(self, now: Lattice | None, end: Lattice | None) -> None:
         """Space repeats itself from here on: by ``now`` where the step looks, by ``end`` at its end. None: it does not."""
@@ -317,8 +317,9 @@ class Engine(Protocol):
         """Surfaces that move while their bodies stay: linear and angular velocities (k, 6) in the bodies' frames."""
 
     # --- the step
-    def begin(self) -> None:
-        """The bodies as the step sees them: as they are, or half a step ahead (Moreau's midpoint rule)."""
+    def predict_poses(self) -> None:
+        """Poses at which the step evaluates contacts, joints and forces: the present ones, or half a step ahead (Moreau's midpoint
+        rule)."""
 
     def set_motion(self, driven: Driven) -> None:
         """Bodies with a motion: where they are in this step, how fast, and where they end."""
@@ -327,7 +328,7 @@ class Engine(Protocol):
         """Bounds, order, broad phase, narrow phase; the stopwatch is told of each."""
 
     def match(self, warm: bool) -> None:
-        """Contacts find the impulses they had in the last step."""
+        """Warm start: contacts find the impulses they had in the last step."""
 
     def prepare_contacts(self) -> None:
         """What the later stages need to know of the bodies at contacts: their inertia in the world frame, the velocities of their
@@ -349,14 +350,14 @@ class Engine(Protocol):
     def assemble(self, warm: bool) -> Problem:
         """Contacts and joints as one cone problem."""
 
-    def fault(self, world: np.ndarray) -> int:
-        """The lowest id of a body that the step would make leave the world (2, 3) or the numbers; -1: there is none."""
+    def find_invalid_body(self, world: np.ndarray) -> int:
+        """The lowest id of a body that would leave the world (2, 3) or get a velocity that is not finite; -1: there is none."""
 
     def commit(self) -> Commit:
         """Take the step."""
 
     # --- many processes
-    def set_partition(self, partition: Partition, share: Share) -> None:
+    def set_partition(self, partition: Partition, sync: SharedBodySync) -> None:
         """This process owns the bodies whose ``rank`` is its own, and solves the contacts in its part of space."""
 
     def put(self, block: Mapping[str, Any]) -> None:
@@ -368,15 +369,15 @@ class Engine(Protocol):
     def touched(self, ids: np.ndarray) -> np.ndarray:
         """(k,) 1 for those of some bodies that a contact of the last ``detect`` acts on."""
 
-    def places_of(self, ids: np.ndarray) -> np.ndarray:
-        """(k,) where bodies stand in the vectors of the problem that ``assemble`` gives; -1: they are not there."""
+    def problem_indices(self, ids: np.ndarray) -> np.ndarray:
+        """(k,) indices of bodies in the vectors of the problem that ``assemble`` gives; -1: they are not there."""
 
     def moved_contacts(self, ids: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Contacts of the last step that another process solves in this one, and which: (rank, (ids a, ids b, features, impulses,
         torques)). Of bodies that can move, only those at the border and those of others can have such (``ids``)."""
 
     def adopt(self, known: tuple[np.ndarray, ...]) -> None:
-        """Contacts start from what other processes remember of them, after ``match``."""
+        """Contacts start from the impulses that other processes have cached, after ``match``."""
 
     # --- joints before and after steps
     def close_joints(self) -> None:
@@ -386,7 +387,7 @@ class Engine(Protocol):
         """Velocities that some joints (a mask) do not allow are taken out."""
 
     def break_joints(self, joints: Sequence[int] | np.ndarray) -> None:
-        """These joints (ids) hold no more."""
+        """Break these joints (ids)."""
 
     def joint_state(self) -> JointState:
         """Coordinates, reactions and violations as they are now."""
@@ -403,9 +404,9 @@ class Engine(Protocol):
 
     def restore(self, memory: Mapping[str, np.ndarray]) -> None: ...
 
-    def warm_up(self, tell: Callable[[str], None], joints: bool, several: bool = False) -> Callable[[], None]:
-        """Prepare what the first step needs; ``joints``: whether there will be some; ``several``: other processes need the same. ``tell``
-        is told in words what takes a while, until the function that is returned is called."""
+    def warm_up(self, on_status: Callable[[str], None], joints: bool, several: bool = False) -> Callable[[], None]:
+        """Prepare what the first step needs; ``joints``: whether there will be some; ``several``: other processes need the same.
+        ``on_status(message)`` is called with what takes a while, until the function that is returned is called."""
 
     def cast_rays(self, origins: np.ndarray, directions: np.ndarray, reach: float) -> tuple[np.ndarray, ...]:
         """What rays hit first, the columns of ``queries.RayHits``; directions have length one."""

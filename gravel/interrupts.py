@@ -1,4 +1,4 @@
-"""Ctrl-C comes at any moment; what belongs together is finished first."""
+"""Defer Ctrl-C until a critical section has finished."""
 
 import signal
 import threading
@@ -11,8 +11,8 @@ except ImportError:
     from signal import signal as set_handler
 
 
-class HeldBack:
-    """``with HeldBack():`` an interrupt that comes inside is raised at the end of the block, as ``KeyboardInterrupt``.
+class DeferInterrupt:
+    """``with DeferInterrupt():`` an interrupt that comes inside is raised at the end of the block, as ``KeyboardInterrupt``.
 
     Where somebody else handles SIGINT, or outside the main thread, which never sees one, nothing changes."""
 

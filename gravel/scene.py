@@ -18,7 +18,7 @@ from gravel.joints.kinds import AnyJoint
 from gravel.joints.mechanism import Mechanism
 from gravel.model import materials
 from gravel.model.cell import Cell, Deformation
-from gravel.model.motion import Later, Motion, SurfaceVelocity, continued, surface_of
+from gravel.model.motion import Motion, SurfaceVelocity, TimeShifted, continued, surface_of
 from gravel.printing import formatting
 from gravel.rotations import multiply, rotate
 from gravel.running.processes import number_new
@@ -83,9 +83,9 @@ class Scene:
         Bodies are in the order of their ids, without those that were removed: body ``np.flatnonzero(sim.alive)[k]`` becomes body k.
         Joints keep their ids, broken ones stay broken. What a step remembers of the last one, contact impulses above all, is not
         part of a scene; a checkpoint (``Simulation.save``) keeps that too, and all settings."""
-        if not hasattr(simulation, "settle"):
+        if not hasattr(simulation, "flush"):
             raise TypeError(f"simulation must be a Simulation, not {simulation!r}")
-        simulation.settle()
+        simulation.flush()
         scene = cls(simulation.gravity)
         scene.geometries = Geometries(simulation.geometries)
         scene.materials = simulation.materials.copy()
@@ -105,7 +105,7 @@ class Scene:
             scene.motions[number[body]] = continued(motion, simulation.time - since, position, quaternion)
         for body, surface in simulation.surfaces.items():
             if body in number:
-                scene.surfaces[number[body]] = Later(surface, simulation.time) if callable(surface) else surface
+                scene.surfaces[number[body]] = TimeShifted(surface, simulation.time) if callable(surface) else surface
         scene.mechanism = simulation.mechanism.renumbered(number, simulation.time)
         return scene
 
@@ -253,7 +253,7 @@ class Scene:
                 raise ValueError(f"{name} must be an id below {len(self)}, not {body}")
         if body_a == body_b:
             raise ValueError(f"body_a and body_b must be two bodies, but both are {body_a}")
-        self.mechanism.apart.append((int(body_a), int(body_b), -1))
+        self.mechanism.filtered_pairs.append((int(body_a), int(body_b), -1))
 
     def set_force(self, body: int, force: ArrayLike = (0.0, 0.0, 0.0), torque: ArrayLike = (0.0, 0.0, 0.0)) -> None:
         """A constant force (N) at the centre of mass and torque (N m), world frame, on one body."""

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from gravel import checks
 from gravel.contacts import ContactTable
 from gravel.engine import Problem, checked_threads, make_engine, no_lap
-from gravel.interrupts import HeldBack
+from gravel.interrupts import DeferInterrupt
 from gravel.joints.drives import Motor
 from gravel.joints.kinds import AnyJoint
 from gravel.model.cell import Deformation
@@ -26,7 +26,7 @@ from gravel.model.materials import DEFAULT, Material
 from gravel.model.motion import Motion, SurfaceVelocity, surface_of
 from gravel.running import bodies, rules, sanity_checks, start
 from gravel.running.access import StateAccess
-from gravel.running.communicator import Team
+from gravel.running.communicator import Communicator
 from gravel.running.detect import detect_awake
 from gravel.running.periodic import advance_cell, upload_cell
 from gravel.running.processes import make_processes
@@ -76,8 +76,8 @@ class Simulation(StateAccess):
     ``recovery``, ``recovery_speed``, ``warm_start``, ``restitution_threshold``, ``ellipsoid_method`` and ``sleep``.
     """
 
-    team: Team  # the processes that share the scene, as files see them
-    tell: Callable[[str], None]  # is told in words what keeps the first step waiting
+    team: Communicator  # the processes that share the scene, as files see them
+    tell: Callable[[str], None]  # progress callback while kernels compile
 
     def __init__(
         self,
@@ -125,12 +125,12 @@ class Simulation(StateAccess):
         self.origin: dict = {}  # what made the scene, if that is known: a built-in scene's name, bodies and seed
         self.until: float | None = None  # s, up to which the run goes that is under way, or the last one went
         self.report: StepReport | None = None
-        self.tell = no_lap
+        self.on_status = no_lap
         self._make_parts(scene)
         self._rules.check(self._materials.contact_values())
         sanity_checks.warn_of_arms(self.engine, self.materials.kinds)
         if self._machines.solved_here:
-            self._warm_up.begin(self.tell)()
+            self._warm_up.begin(self.on_status)()
         self._machines.assemble(self.motions)
         self._made = True
 
@@ -158,19 +158,19 @@ class Simulation(StateAccess):
     # --- the step
     def step(self) -> StepReport:
         """Advance by ``dt``; returns a ``StepReport``."""
-        with self._exclusive.claim(), self._warm_up.before_first_step(self.tell):
+        with self._exclusive.claim(), self._warm_up.before_first_step(self.on_status):
             record, goal = StepRecord(), rules.goal(self._settings)
             problem = self._build_problem(self.warm_start, record)
             record.solved(self.solver.iterate(problem, goal, aim=self.aim))
             sanity_checks.refuse_fault(self.engine, self.processes, self.world, self._refusal)
-            with HeldBack():  # state, count and report belong together
+            with DeferInterrupt():  # state, count and report belong together
                 record.commit, record.broken = self.engine.commit(), self._machines.break_overloaded()
                 advance_cell(self.cell, self.engine, self.processes, self.dt)
                 self.steps += 1
                 self._sleepers.let_sleep(self.sleep, self.gravity, self.time)
                 self._contacts.step_taken()
-                self.views.renew()
-                self.report = record.report(self.steps, self.time, goal, self.views.own, self.engine, self.processes)
+                self.views.refresh()
+                self.report = record.report(self.steps, self.time, goal, self.views.own_count, self.engine, self.processes)
             self._warnings.give(self, record.penetration)
         self._pages.after_step(self)
         return self.report
@@ -178,22 +178,22 @@ class Simulation(StateAccess):
     def _build_problem(self, warm, record):
         """From the state to the cone problem of the step."""
         engine, processes, lap, times = self.engine, self.processes, record.lap, self._settings.times(self.time)
-        self.views.take_back()
+        self.views.flush_writes()
         self._rules.upload()
         self._machines.upload()
         self._contacts.step_begins()
         upload_cell(self.cell, engine, processes, times)
         driven = self._prescribed.upload(times)
-        processes.renew(engine)
-        self.views.follow()
+        processes.exchange_halo(engine)
+        self.views.follow_migration()
         lap("copies")
         self._sleepers.wake_disturbed(self.sleep, driven, self.dt)
         record.found = detect_awake(engine, driven, lap, self._refusal)
-        processes.meet(engine)
+        processes.build_shared_body_groups(engine)
         lap("meeting")
         engine.match(warm)
         if warm:
-            processes.hand_over(engine)
+            processes.migrate_warm_start(engine)
         lap("match")
         engine.prepare_contacts()
         record.bounced(*engine.apply_restitution(not self.solver.local))
@@ -201,7 +201,7 @@ class Simulation(StateAccess):
         lap("velocities")
         self._machines.drive(times)
         problem = engine.assemble(warm)
-        processes.open(problem)
+        processes.apply_mass_splitting(problem)
         lap("assemble")
         return problem
 
@@ -252,7 +252,7 @@ class Simulation(StateAccess):
     def wake(self, ids: ArrayLike | None = None) -> None:
         """Wake bodies, ``ids`` (n,) or one, with all that rests on them or under them, None: all that sleep. They may fall asleep again."""
         with self._exclusive.claim():
-            self.views.take_back()
+            self.views.flush_writes()
             self._sleepers.wake(None if ids is None else bodies.checked_ids(ids, self.count))
 
     def set_pair(self, material_a: Material, material_b: Material, **values: float) -> None:
@@ -286,7 +286,7 @@ class Simulation(StateAccess):
     def set_motion(self, body: int, motion: Motion | None) -> None:
         """A body follows ``motion`` from now on; None: it stays where it is (a gate opens, a piston stops)."""
         body = bodies.checked_body(body, self.engine, self.count)
-        self.views.take_back()
+        self.views.flush_writes()
         self._prescribed.set_motion(body, motion, self.time)
         if motion is None:
             self.velocities[body] = self.angular_velocities[body] = 0
@@ -333,10 +333,10 @@ class Simulation(StateAccess):
         self._pages.after_run(self)
 
     # --- files and copies
-    def settle(self) -> None:
-        """What users wrote goes to the engine, and what the engine knows of the joints to the mechanism: before a file is written."""
+    def flush(self) -> None:
+        """Copy what users wrote into the engine, and what the engine knows of the joints into the mechanism, before a file is written."""
         with self._exclusive.claim():
-            self.views.take_back()
+            self.views.flush_writes()
             self._sleepers.wake_pending()
             self._machines.keep()
 
@@ -345,7 +345,7 @@ class Simulation(StateAccess):
         self._contacts.give(contacts)
 
     def restore_watch(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what ``watch_arrays`` gave; see ``gravel.running.sleep.Watch``."""
+        """Take over what ``watch_arrays`` gave; see ``gravel.running.sleep.SleepTracker``."""
         self._sleepers.watch.from_arrays(arrays)
 
     def save(self, path: str | os.PathLike) -> None:

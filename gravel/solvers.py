@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 RENEW = 10  # iterations between two updates of the De Saxcé terms
 SHRINKS = 60  # times that APGD may halve its step in one iteration
 CLOSE = 1.5  # times the tolerance: when no sweep changes more, the residual is mostly below it, and is measured
-WORSE = 10.0  # times the best residual so far: then momentum does harm, and gets less
-LESS = 0.85  # of its momentum is left to it then
-IDLE = 90  # iterations without a better residual: then momentum starts anew, as strong as before: slow problems need it most
+WORSE = 10.0  # times the best residual so far: then sweeps restart with less momentum
+LESS = 0.85  # factor on the momentum then
+IDLE = 90  # iterations without a better residual: then momentum restarts at full strength: slow problems need it most
 MEMORY = 10  # iterates among which the spectral method's energy may rise
 CHEAP = 200_000  # updates of contacts in a step, some 2 ms of one core: up to these, a step goes on from the goal to the aim
 PATIENCE = 1.5  # times its iterations that a solver may take on the way to the aim
@@ -107,33 +107,33 @@ class GaussSeidel(Solver):
         checks.count("GaussSeidel check_every", self.check_every, minimum=1)
 
     def iterate(self, work: Problem, goal: Goal, history: bool = False, aim: Goal | None = None) -> Outcome:
-        stride, cap = 1 if history else self.check_every, self.momentum
-        cheap = 0 if aim is None else int(CHEAP / max(work.share.total(work.contacts)[0], 1.0))  # iterations that small problems may take
+        stride, max_momentum = 1 if history else self.check_every, self.momentum
+        cheap = 0 if aim is None else int(CHEAP / max(work.sync.total(work.contacts)[0], 1.0))  # iterations that small problems may take
         cheap = min(cheap, int(PATIENCE * self.iterations))
         target, most = (aim, max(self.iterations, cheap)) if aim is not None and cheap > 0 else (goal, self.iterations)
-        enough = CLOSE * target.largest
-        work.begin()
+        tolerance = CLOSE * target.largest
+        work.warm_start()
         done, seen, worst, rms, best, idle = 0, [work.measure()[0]] if history else [], math.inf, math.inf, math.inf, 0
         while done < most:
-            passes = min(stride, most - done, cheap - done if done < cheap else stride)
-            made = work.sweep(passes, cap, enough)
+            iterations = min(stride, most - done, cheap - done if done < cheap else stride)
+            made = work.sweep(iterations, max_momentum, tolerance)
             done += made
             worst, rms = work.measure()
             if history:
                 seen.append(worst)
             if target is not goal and done >= cheap:  # from here on the goal has to do
-                target, enough = goal, CLOSE * goal.largest
+                target, tolerance = goal, CLOSE * goal.largest
             excess = target.excess(worst, rms)
             if excess <= 1.0 or made == 0:  # good, or as good as it gets
                 break
-            if made < passes:  # the sweeps take the rest for converged: they must look closer
-                enough *= max(0.5 / excess, 0.1)
+            if made < iterations:  # the sweeps take the rest for converged: they must look closer
+                tolerance *= max(0.5 / excess, 0.1)
             idle = 0 if worst < 0.9 * best else idle + made
             best = min(best, worst)
             harms = worst > WORSE * best
-            if cap > 0.0 and (harms or idle >= IDLE):
-                cap, idle = LESS * cap if harms else cap, 0
-                work.calm()
+            if max_momentum > 0.0 and (harms or idle >= IDLE):
+                max_momentum, idle = LESS * max_momentum if harms else max_momentum, 0
+                work.restart_momentum()
         return Outcome(done, worst, rms, seen)
 
 
@@ -155,8 +155,8 @@ class Jacobi(Solver):
         best = Best(work, goal, history)
         work.gradient(x, g)
         while not best.accept(done, x, g) and done < self.iterations:
-            work.renew_slip(g)
-            work.step_and_project(x, g, self.overrelaxation, self.relaxation, x)
+            work.update_de_saxce(g)
+            work.projected_step(x, g, self.overrelaxation, self.relaxation, x)
             work.gradient(x, g)
             done += 1
         return best.finish(done)
@@ -180,7 +180,7 @@ class APGD(Solver):
         good = best.accept(0, old, g_old)
         while not good and done < self.iterations:
             for _ in range(SHRINKS):  # the step shrinks until the quadratic model bounds the energy
-                square, _ = work.step_and_project(y, g_y, step, 1.0, x)
+                square, _ = work.projected_step(y, g_y, step, 1.0, x)
                 work.gradient(x, g)
                 done += 1
                 if done >= self.iterations or work.dot(x, y, g, g_y) <= square / step * (1 + 1e-6):
@@ -217,12 +217,12 @@ class BarzilaiBorwein(Solver):
         changes, step, done = [0.0], 1.0, 0  # of the energy since the start
         good = best.accept(0, x, g)
         while not good and done < self.iterations:
-            square, slope = work.step_and_project(x, g, step, 1.0, target)
+            square, slope = work.projected_step(x, g, step, 1.0, target)
             if square == 0.0:
                 if not work.coulomb:
                     break
                 done += 1  # the convex problem is solved: on with the De Saxcé terms of its solution
-                work.renew_slip(g)
+                work.update_de_saxce(g)
                 changes = [0.0]
                 good = best.accept(done, x, g)
                 continue
@@ -299,7 +299,7 @@ class Best:
                 self.x = self.work.blank()
             self.work.copy(x, self.x)
         if iteration % RENEW == 0:
-            self.work.renew_slip(g)
+            self.work.update_de_saxce(g)
         return good
 
     def finish(self, iterations: int) -> Outcome:

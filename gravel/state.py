@@ -5,7 +5,7 @@ seen of a body that is gone. Allocation, checkpoints, upload and migration follo
 and says in the field ``id`` whose they are. Positions and turns are always in double precision, so that a grain far from the
 origin keeps its exact place; ``real`` is the precision of the simulation.
 
-``Views`` hands the engine's fields to users as arrays by id, and takes back what they wrote.
+``Views`` hands the engine's fields to users as arrays by id, and copies what they wrote back into the engine.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 REMOVED, IMMOVABLE, MOVABLE, SLEEPING = range(4)
-EVERYWHERE, LEAVING = -1, -2  # ranks of bodies that belong to no process because all know them, and that this one will forget
+REPLICATED, STALE_GHOST = -1, -2  # ranks of bodies that all processes have and none owns, and of ghosts that will be removed
 
 
 def can_move(status: np.ndarray) -> np.ndarray:
@@ -30,7 +30,7 @@ class Field(NamedTuple):
     dtype: str  # "real": single or double, as the simulation asks
     unit: str
     frame: str
-    sync: str  # "once": sent when a body enters a process; "step": sent to those who have copies in every step
+    sync: str  # "once": sent when a body enters a process; "step": sent to ghosts in every step
     fresh: float  # what a new body has that was given nothing
     gone: float  # what is seen of a body that was removed
 
@@ -48,7 +48,7 @@ FIELDS = (
     Field("geometry", (), "i4", "number in the scene's geometries, or -1", "-", "once", -1, -1),
     Field("winding", (3,), "i4", "times it has left a periodic cell, upwards less downwards", "-", "step", 0, 0),
     Field("island", (), "i4", "of sleeping bodies, one more than the lowest id in it; 0: awake", "-", "step", 0, 0),
-    Field("rank", (), "i4", "of the process that owns it, or EVERYWHERE; LEAVING - rank: a copy of no use any more", "-", "step", 0, -1),
+    Field("rank", (), "i4", "of the process that owns it, or REPLICATED; STALE_GHOST - rank: a stale ghost", "-", "step", 0, -1),
 )
 FIELD = {field.name: field for field in FIELDS}
 SHAPE, MATERIAL, GROUP, STATUS = range(4)  # columns of a tag; fields that are read together lie together
@@ -56,7 +56,7 @@ LINEAR, ANGULAR = slice(0, 3), slice(4, 7)  # columns of a velocity
 
 
 def empty_field(field: Field, n: int, real: np.dtype) -> np.ndarray:
-    """n rows of a field, zeroed: memory that nobody touches is not taken."""
+    """n rows of a field, zeroed: memory that is never touched is not allocated."""
     return np.zeros((n, *field.shape), real if field.dtype == "real" else field.dtype)
 
 
@@ -88,7 +88,7 @@ class Bodies:
 
     def append(self, block: Mapping[str, Any]) -> np.ndarray:
         """Add the rows of ``block`` (name -> array of n rows, or of one for all; fields that are not given are fresh); returns their
-        places."""
+        rows."""
         first, last = self.count, self.count + len(block["position"])
         for field in FIELDS:
             store = self._store[field.name]
@@ -132,12 +132,12 @@ class Bodies:
 class Views:
     """What users see of an engine's bodies: arrays by id, (N, ...), N the number of ids ever given.
 
-    An array that was lent is taken back before the next step, whatever was written into it, and is fresh when asked for again.
-    One that somebody still holds then goes on showing the present state. When bodies come, arrays get longer: those lent before
-    are taken back for good, and can only be read from then on.
+    Writes into an array are copied into the engine before the next step, and the array is fresh when it is asked for again. One that is
+    still referenced then goes on showing the present state. When bodies are added, arrays get longer: those handed out before are
+    invalidated, and can only be read from then on.
     """
 
-    LENT = {
+    WRITABLE = {
         "positions": ("position", slice(0, 3)),
         "quaternions": ("quaternion", slice(0, 4)),
         "velocities": ("velocity", LINEAR),
@@ -150,17 +150,17 @@ class Views:
         """``refusal(words, body)``, a method, makes the error for what cannot be taken back."""
         self.engine, self.count = engine, count
         self._refusal = weakref.WeakMethod(refusal)  # its owner holds these views: no circle, so that all memory goes with it
-        self._lent: dict[str, np.ndarray] = {}  # since the last step
-        self._held: dict[str, weakref.ref] = {}  # before it: by users, or by nobody
+        self._borrowed: dict[str, np.ndarray] = {}  # since the last step
+        self._held: dict[str, weakref.ref] = {}  # before it: still referenced by users, or not
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.own} bodies of {self.count} ids: {', '.join(field.name for field in FIELDS)})"
+        return f"{type(self).__name__}({self.own_count} bodies of {self.count} ids: {', '.join(field.name for field in FIELDS)})"
 
     def __getattr__(self, name):
         """A field of all bodies by id, to be read: ``views.extent``."""
         if name not in FIELD:
             raise AttributeError(name)
-        self.take_back()
+        self.flush_writes()
         result = self._by_id(FIELD[name], slice(None))
         result.flags.writeable = False
         return result
@@ -173,24 +173,24 @@ class Views:
     def shape(self):
         return self.tag[:, SHAPE]
 
-    def lend(self, name: str) -> np.ndarray:
-        """One of ``LENT``, to be read and written."""
-        if name not in self._lent:
+    def borrow(self, name: str) -> np.ndarray:
+        """One of ``WRITABLE``, to be read and written."""
+        if name not in self._borrowed:
             held = self._held.pop(name, lambda: None)()
-            field, columns = self.LENT[name]
-            self._lent[name] = self._by_id(FIELD[field], columns) if held is None else held
-        return self._lent[name]
+            field, columns = self.WRITABLE[name]
+            self._borrowed[name] = self._by_id(FIELD[field], columns) if held is None else held
+        return self._borrowed[name]
 
-    def take_back(self) -> None:
-        """What users wrote goes to the engine."""
-        if not (self._lent or self._held):
+    def flush_writes(self) -> None:
+        """Copy what users wrote into the engine."""
+        if not (self._borrowed or self._held):
             return
         ids = self.engine.ids()
-        taken = [(name, array[ids]) for name, array in self._living()]
+        taken = [(name, array[ids]) for name, array in self._referenced()]
         for name, values in taken:
             self._check(name, values, ids)
         for name, values in taken:
-            self.engine.set_field(*self.LENT[name], values)
+            self.engine.set_field(*self.WRITABLE[name], values)
 
     def _check(self, name, values, ids):
         """Refuse what is not finite; of quaternions also zeros, and bring the others to length one."""
@@ -209,38 +209,38 @@ class Views:
             assert refusal is not None  # whoever asks is its owner
             raise refusal(f"{name} of body {ids[row]} must be {wanted}, not ({written})", int(ids[row]))
 
-    def renew(self) -> None:
-        """The engine's state has changed: arrays that are still held show it."""
-        if not (self._lent or self._held):
+    def refresh(self) -> None:
+        """The engine's state has changed: arrays that are still referenced show it."""
+        if not (self._borrowed or self._held):
             return
-        self._held.update({name: weakref.ref(array) for name, array in self._lent.items()})
-        self._lent.clear()
+        self._held.update({name: weakref.ref(array) for name, array in self._borrowed.items()})
+        self._borrowed.clear()
         self._held = {name: held for name, held in self._held.items() if held() is not None}
-        for name, array in self._living():
-            field, columns = self.LENT[name]
+        for name, array in self._referenced():
+            field, columns = self.WRITABLE[name]
             if len(self.engine.ids()) < len(array):
                 array[:] = FIELD[field].gone
             array[self.engine.ids()] = self.engine.field(field)[:, columns]
 
-    def end(self, count: int) -> None:
-        """There will be so many ids: arrays lent so far are taken back for good."""
-        self.take_back()
-        for _, array in self._living():
+    def invalidate(self, count: int) -> None:
+        """There will be so many ids: arrays handed out so far are flushed and become read-only."""
+        self.flush_writes()
+        for _, array in self._referenced():
             array.flags.writeable = False
-        self._lent.clear()
+        self._borrowed.clear()
         self._held.clear()
         self.count = count
 
     def present(self, *names: str) -> dict[str, np.ndarray]:
         """Fields of the bodies that are there, by name, in the order of their ids."""
-        self.take_back()
+        self.flush_writes()
         ids = self.engine.ids()
         order = np.argsort(ids, kind="stable") if np.any(ids[1:] < ids[:-1]) else slice(None)
         return {name: self.engine.field(name)[order] for name in names}
 
-    def _living(self):
+    def _referenced(self):
         held = ((name, array()) for name, array in self._held.items())
-        return [*self._lent.items(), *((name, array) for name, array in held if array is not None)]
+        return [*self._borrowed.items(), *((name, array) for name, array in held if array is not None)]
 
     def _by_id(self, field, columns):
         values = self.engine.field(field.name)
@@ -249,8 +249,8 @@ class Views:
         result[self.engine.ids()] = values
         return result
 
-    def follow(self) -> None:
-        """Bodies may have gone to other processes: of one process, none has."""
+    def follow_migration(self) -> None:
+        """Bodies may have migrated: of one process, none has."""
 
     @property
     def ids(self) -> np.ndarray:
@@ -258,7 +258,7 @@ class Views:
         return np.arange(self.count)
 
     @property
-    def own(self) -> int:
+    def own_count(self) -> int:
         """How many bodies are there."""
         return len(self.engine.ids())
 
@@ -276,7 +276,7 @@ class LocalViews(Views):
     def rows(self) -> np.ndarray:
         if self._rows is None:
             rank = self.engine.field("rank")
-            rows = np.flatnonzero((rank == self.rank) | ((rank == EVERYWHERE) & (self.rank == 0)))
+            rows = np.flatnonzero((rank == self.rank) | ((rank == REPLICATED) & (self.rank == 0)))
             self._rows = rows[np.argsort(self.engine.ids()[rows])]
         return self._rows
 
@@ -285,35 +285,35 @@ class LocalViews(Views):
         return self.engine.ids()[self.rows]
 
     @property
-    def own(self) -> int:
+    def own_count(self) -> int:
         rank = self.engine.field("rank")
-        return int(np.count_nonzero(rank == self.rank)) + (int(np.count_nonzero(rank == EVERYWHERE)) if self.rank == 0 else 0)
+        return int(np.count_nonzero(rank == self.rank)) + (int(np.count_nonzero(rank == REPLICATED)) if self.rank == 0 else 0)
 
-    def take_back(self) -> None:
-        taken = [(name, array.copy()) for name, array in self._lent.items()]
+    def flush_writes(self) -> None:
+        taken = [(name, array.copy()) for name, array in self._borrowed.items()]
         for name, values in taken:
             self._check(name, values, self.ids)
         for name, values in taken:
-            field, columns = self.LENT[name]
+            field, columns = self.WRITABLE[name]
             whole = self.engine.field(field)[:, columns].copy()
             whole[self.rows] = values
             self.engine.set_field(field, columns, whole)
 
-    def renew(self) -> None:
-        for array in self._lent.values():
+    def refresh(self) -> None:
+        for array in self._borrowed.values():
             array.flags.writeable = False
-        self._lent.clear()
+        self._borrowed.clear()
         self._rows = None
 
-    follow = renew  # also before a step that is then refused: arrays lent before it are of other bodies
+    follow_migration = refresh  # also before a step that is then refused: arrays handed out before it are of other bodies
 
-    def end(self, count: int) -> None:
-        self.take_back()
-        self.renew()
+    def invalidate(self, count: int) -> None:
+        self.flush_writes()
+        self.refresh()
         self.count = count
 
     def present(self, *names: str) -> dict[str, np.ndarray]:
-        self.take_back()
+        self.flush_writes()
         return {name: self.engine.field(name)[self.rows] for name in names}
 
     def _by_id(self, field, columns):

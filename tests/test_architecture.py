@@ -107,7 +107,7 @@ ALLOWED = {
 }
 for name in ("scene", "io"):
     ALLOWED[name] = ALLOWED[name] | {"printing.notebook"}
-PUBLIC = {"cpu/ahead.py"}  # compiles what a small simulation needs, so it makes one
+PUBLIC = {"cpu/precompile.py"}  # compiles what a small simulation needs, so it makes one
 
 
 def imports_of(path):
@@ -212,7 +212,7 @@ def test_problems_and_shares_keep_to_their_protocols():
     arrays = ConeProblem([0], [1], [(0, 0, 1)], origin, origin, [0.5], [0, 1], [one, one], np.zeros((2, 6)))
     for problem in (arrays, ConeProblem.from_matrices(one, np.zeros(3), [0.5])):
         assert_fulfils(problem.prepare("cone"), protocol.Problem)
-    assert_fulfils(protocol.ALONE, protocol.Share)
+    assert_fulfils(protocol.NO_SYNC, protocol.SharedBodySync)
 
 
 # --- budgets: reminders that something has grown beyond one page or one reason to change

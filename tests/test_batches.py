@@ -104,7 +104,7 @@ def test_a_contact_whose_corner_is_on_a_cut_belongs_to_one_side(axis):
         ((_, (engine, low, high)),) = work.each_box(lambda *box: box)
     total = engine.count_contacts_in(low, high)
     found = engine.detector
-    reach = found.arranged.reach
+    reach = found.proxies.sphere
     a, b = found.contacts.a[0], found.contacts.b[0]
     cut = max(lower_bound.py_func(reach[k, axis], reach[k, 3]) for k in (a, b))
     below, above = high.copy(), low.copy()

@@ -55,7 +55,7 @@ velocity = rng.normal(size=8 * (bodies.size + 1)).astype(f4)
 impulse, none = np.zeros(12 * lanes, f4), np.empty(0, f4)
 unknowns = blocks.Unknowns(impulse, none, velocity, impulse.copy(), none, velocity.copy(), none, np.zeros(impulse.size // 3, impulse.dtype))
 momentum = blocks.fresh_momentum()
-momentum[blocks.CAP] = 0.9
+momentum[blocks.MAX_MOMENTUM] = 0.9
 arguments = problem, unknowns, none, Scalars(0.0, 0.002, 0.05, 1.0), np.zeros(3, f4), np.zeros(3, f4), momentum
 kernel(blocks.SWEEP, True, False, False, False)(*arguments, 0)
 sweep = kernel(blocks.SWEEP, True, False, False, True)
@@ -104,11 +104,11 @@ def test_resume_with_rolling_friction_forces_and_functions(tmp_path):
 
 def test_the_second_process_compiles_for_the_gravel_that_started_it(tmp_path):
     """Even where the current folder holds another one."""
-    from gravel.cpu import ahead
+    from gravel.cpu import precompile
 
     (tmp_path / "gravel").mkdir()
     (tmp_path / "gravel" / "__init__.py").write_text("raise ImportError('the wrong gravel')")
-    command = ahead.child_command("single-ball0000-balls-plain-dead-grid-free-midpoint", False)
-    command[2] = command[2].replace("ahead.compile_backwards(*sys.argv[2:])", "print(ahead.__file__)")
+    command = precompile.child_command("single-ball0000-balls-plain-dead-grid-free-midpoint", False)
+    command[2] = command[2].replace("precompile.compile_backwards(*sys.argv[2:])", "print(precompile.__file__)")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ahead.__file__
+    assert done.stdout.strip() == precompile.__file__

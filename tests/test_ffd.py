@@ -12,7 +12,7 @@ import scipy.sparse
 import gravel as gv
 from gravel.cpu.solve.ffd import directions, into_polygon
 from gravel.cpu.solve.nearest import Room, find_nearest
-from gravel.engine import Alone
+from gravel.engine import NoSync
 from gravel.scenes import build
 
 G = 9.81
@@ -116,8 +116,8 @@ def test_two_balls_head_on_part_as_momentum_and_restitution_say(masses, restitut
     sim = simulate(scene)
     for _ in range(150):
         sim.step()
-    blow = (1 + restitution) * m1 * m2 * (v1 - v2) / (m1 + m2)
-    assert np.allclose(sim.velocities, [[v1 - blow / m1, 0, 0], [v2 + blow / m2, 0, 0]], rtol=0, atol=2e-5)
+    impact_impulse = (1 + restitution) * m1 * m2 * (v1 - v2) / (m1 + m2)
+    assert np.allclose(sim.velocities, [[v1 - impact_impulse / m1, 0, 0], [v2 + impact_impulse / m2, 0, 0]], rtol=0, atol=2e-5)
 
 
 def test_a_ball_comes_to_rest_on_the_floor_and_presses_with_its_weight():
@@ -218,16 +218,16 @@ def test_the_bits_do_not_depend_on_the_broad_phase():
     assert len(hashes) == 1
 
 
-class Shuffled(Alone):
+class Shuffled(NoSync):
     """Hands the half contacts over in another order, as processes might."""
 
     rng = np.random.default_rng(7)
 
-    def constraints(self, halves):
-        self.order = self.rng.permutation(len(halves.body))
-        return type(halves)(*(column[self.order] for column in halves))
+    def gather_half_contacts(self, half_contacts):
+        self.order = self.rng.permutation(len(half_contacts.body))
+        return type(half_contacts)(*(column[self.order] for column in half_contacts))
 
-    def impulses(self, impulse):
+    def return_impulses(self, impulse):
         back = np.empty_like(impulse)
         back[self.order] = impulse
         return back
@@ -235,9 +235,9 @@ class Shuffled(Alone):
 
 def test_the_bits_do_not_depend_on_the_order_in_which_half_contacts_come():
     hashes = set()
-    for share in (Alone(), Shuffled()):
+    for share in (NoSync(), Shuffled()):
         sim = heap(dt=2e-3)
-        sim.engine.share = share
+        sim.engine.sync = share
         for _ in range(150):
             sim.step()
         hashes.add((sim.state_hash(), sim.contacts.impulse.tobytes()))

@@ -98,7 +98,7 @@ def test_a_step_while_another_is_under_way_is_refused():
     assert inside.wait(60)
     hash_of = lambda: sim.engine.field("position").tobytes()  # noqa: E731
     before = hash_of()
-    calls = (sim.step, sim.next_problem, sim.settle, lambda: sim.remove([1]), lambda: sim.add_bodies(gv.Sphere(0.1), [(0, 0, 9)]))
+    calls = (sim.step, sim.next_problem, sim.flush, lambda: sim.remove([1]), lambda: sim.add_bodies(gv.Sphere(0.1), [(0, 0, 9)]))
     for call in calls:
         with pytest.raises(gv.SimulationError, match="is under way, in another thread"):
             call()

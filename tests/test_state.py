@@ -186,7 +186,7 @@ def test_what_is_written_is_taken_by_the_next_step(name):
     sim, *_ = flying(20)
     sim.step()
     getattr(sim, name)[7] = sim.quaternions[3] if name == "quaternions" else (0.5, 0.25, -1.0)
-    field, columns = sim.views.LENT[name]
+    field, columns = sim.views.WRITABLE[name]
     sim.step()
     value = sim.engine.pick(field, [7])[0][columns]
     moved = {"positions": 0.01 * sim.velocities[7]}.get(name, 0.0)

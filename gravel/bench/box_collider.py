@@ -79,12 +79,12 @@ def frames(scene, count, threads):
     rows, found = engine.rows, engine.detector
     for frame in range(count + 1):
         lap = Laps()
-        engine.begin()
+        engine.predict_poses()
         contacts = engine.detect(lap).contacts
         impulses = engine.buffers.array("response", found.contact_room, (3,))
-        respond(found.contacts, found.arranged.velocity, found.arranged.mass, impulses)
+        respond(found.contacts, found.proxies.velocity, found.proxies.mass, impulses)
         lap("response")
-        forward(found.order, rows.position, rows.velocity, found.arranged.velocity, found.arranged.extent, SIDE, STEP)
+        forward(found.order, rows.position, rows.velocity, found.proxies.velocity, found.proxies.extent, SIDE, STEP)
         lap("forwarding")
         if frame:  # the first one compiles
             all_laps.append({**lap, "contacts": contacts})

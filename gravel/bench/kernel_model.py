@@ -14,7 +14,7 @@ import warp as wp
 
 from gravel.gpu.devices import WORKERS
 from gravel.gpu.solve.colours import AT_ONCE
-from gravel.gpu.structs import Arranged, Bodies, Contacts, Memory, Rows, Unknowns
+from gravel.gpu.structs import Bodies, ContactCache, Contacts, Proxies, Rows, Unknowns
 from gravel.state import FIELD
 
 SECTOR = 32  # bytes
@@ -23,7 +23,7 @@ WAIT = 10e-6  # s, when the host reads a number
 SORT_LAUNCHES, SCAN_LAUNCHES, SORT_PASSES = 6, 2, 4  # of sorting numbers of 32 bits by 8 at a time; of adding up
 MEASURES = 2  # looks at the residual in a step, with Gauss-Seidel
 # of arrays of two dimensions
-COLUMNS = {"reach": 4, "extent": 4, "tag": 4, "mass": 2, "velocity": 8, "normal": 3, "arm": 3, "impulse": 3, "torque": 3}
+COLUMNS = {"sphere": 4, "extent": 4, "tag": 4, "mass": 2, "velocity": 8, "normal": 3, "arm": 3, "impulse": 3, "torque": 3}
 INDEX = 4  # bytes of a whole number
 VELOCITY = SECTOR
 SUMS = 2 * (4 + 8)  # bytes that a worker reads and writes of its largest change and its sum
@@ -152,19 +152,19 @@ def detection(load: Load) -> Work:
     """Bounds, cells, candidate pairs and contacts of balls, and the impulses that they had in the last step."""
     pose = size(Bodies, "position", "quaternion", "velocity")
     ahead = Work(2 * pose + size(Bodies, "inverse_mass", "tag"))
-    arranged = ("id", "reach", "extent", "tag", "mass")
-    bounds = Work(size(Bodies, "id", "position", "velocity", "inverse_mass", "extent", "tag") + size(Arranged, *arranged) + VELOCITY)
-    cells = Work(2 * size(Arranged, "reach") + 2 * INDEX + 4 * INDEX, 2 * SECTOR)
+    proxies = ("id", "sphere", "extent", "tag", "mass")
+    bounds = Work(size(Bodies, "id", "position", "velocity", "inverse_mass", "extent", "tag") + size(Proxies, *proxies) + VELOCITY)
+    cells = Work(2 * size(Proxies, "sphere") + 2 * INDEX + 4 * INDEX, 2 * SECTOR)
     look = Work(
-        size(Arranged, "reach", "tag") + 4 * INDEX,
-        27 * SECTOR + load.around * INDEX + 0.5 * load.around * size(Arranged, "reach"),
+        size(Proxies, "sphere", "tag") + 4 * INDEX,
+        27 * SECTOR + load.around * INDEX + 0.5 * load.around * size(Proxies, "sphere"),
     )
-    seen = ("reach", "extent", "tag", "velocity")  # of both bodies of a pair; from memory once
+    seen = ("sphere", "extent", "tag", "velocity")  # of both bodies of a pair; from memory once
     pair = Work(2 * 2 * INDEX + 2 * INDEX + 2 * 16 + 2 * INDEX, 2 * 2 * SECTOR * len(seen))
     found = size(Contacts, "a", "b", "feature", "normal", "arm", "gap")
-    known = picked(Memory, "a", "b", "feature", "impulse")
-    contact = sum_of([Work(found + INDEX + 3 * INDEX + size(Memory, "impulse"), 4 * SECTOR), known])
-    look_again = Work(2 * size(Arranged, *seen) + size(Arranged, "id") + 2 * INDEX)
+    known = picked(ContactCache, "a", "b", "feature", "impulse")
+    contact = sum_of([Work(found + INDEX + 3 * INDEX + size(ContactCache, "impulse"), 4 * SECTOR), known])
+    look_again = Work(2 * size(Proxies, *seen) + size(Proxies, "id") + 2 * INDEX)
     kept = Work(2 * INDEX * load.pairs / load.bodies)  # partners, written down by the search and copied to the list of pairs
     bodies = sum_of([ahead, bounds, cells, look, kept, look_again]).times(load.bodies)
     of_pairs, of_contacts = pair.times(load.pairs), contact.times(load.contacts)
@@ -181,12 +181,12 @@ def around_the_sweeps(load: Load) -> Work:
     ends = Work(4 * INDEX + size(Rows, "a", "b", "mass"), 2 * SECTOR)
     applied = sum_of([Work(INDEX), picked(Rows, "normal", "mass", "balls", extra=12)]).times(2)
     residual = Work(size(Rows, *rows) + size(Unknowns, "impulse"), 2 * VELOCITY).times(MEASURES)
-    remembered = size(Memory, "a", "b", "feature", "impulse") + size(Contacts, "a", "b", "feature")
+    remembered = size(ContactCache, "a", "b", "feature", "impulse") + size(Contacts, "a", "b", "feature")
     kept = Work(2 * size(Unknowns, *unknowns) + remembered, 3 * SECTOR)
     contacts = sum_of([colouring, assembled, ends, applied, residual, kept]).times(load.contacts)
     pose = size(Bodies, "position", "quaternion", "velocity")
     moved = Work(2 * pose + size(Bodies, "inverse_mass", "tag") + 8, VELOCITY)
-    given = Work(size(Arranged, "reach", "tag", "mass", "id") + 2 * VELOCITY, VELOCITY)  # to the rows; the velocities of the last sweep
+    given = Work(size(Proxies, "sphere", "tag", "mass", "id") + 2 * VELOCITY, VELOCITY)  # to the rows; the velocities of the last sweep
     bodies = sum_of([given, moved, Work(size(Bodies, "position", "tag"), VELOCITY)]).times(load.bodies)
     passes = Work(launches=2 * load.rounds + 20, waits=load.rounds / AT_ONCE + 8)
     return sum_of([contacts, bodies, sort(load.contacts), sort(2 * load.contacts), scan(load.bodies), passes])

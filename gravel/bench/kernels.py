@@ -143,7 +143,7 @@ def predictions(model, measured, operations):
         return model.Load(bodies, contacts, measured["pairs per contact"] * contacts, *counts)
 
     sweep_operations = operations["solve.blocks.sweep[balls]"]
-    in_jacobi = ("solve.cones.step_and_project", "solve.blocks.apply[balls]", "solve.blocks.gradient[balls]", "solve.cones.measure")
+    in_jacobi = ("solve.cones.projected_step", "solve.blocks.apply[balls]", "solve.blocks.gradient[balls]", "solve.cones.measure")
     jacobi_operations = sum(operations[name] for name in in_jacobi)
 
     def row(gpu, bodies, solver, contacts=None):

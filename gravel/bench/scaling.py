@@ -119,7 +119,7 @@ def measure(case: Case, tile: Tile | None) -> Measured:
     started = time.perf_counter()
     for _ in range(case.steps):
         reports.append(simulation.step())
-        shared.append(len(processes.share.places) if processes.size > 1 else 0)
+        shared.append(len(processes.sync.indices) if processes.size > 1 else 0)
     processes.barrier()
     seconds = (time.perf_counter() - started) / case.steps
     mean = lambda values: float(np.mean(list(values)))  # noqa: E731
@@ -370,7 +370,7 @@ def assumptions(network):
     return (
         f"a network with {1e6 * network.latency:g} us and {1e-9 * network.bandwidth:g} GB/s a process on top of what messages cost here "
         "(defaults: InfiniBand HDR100, 100 Gbit/s, for 32 processes); a core and its memory's speed for each process; equal loads; "
-        "letters to neighbours only, one after the other; as many iterations as here"
+        "messages to neighbours only, one after the other; as many iterations as here"
     )
 
 

@@ -40,7 +40,7 @@ def run(quick, threads):
 def _solve(simulation, solver):
     """Seconds of the solver's iterations alone, on the next step's problem from a cold start."""
     problem = simulation.next_problem()
-    problem.begin()
+    problem.warm_start()
     start = time.perf_counter()
     if isinstance(solver, GaussSeidel):
         problem.sweep(solver.iterations, solver.momentum, 0.0)

@@ -17,7 +17,7 @@ def check(file, seed, outside_files):
 
     Exit code 0: the scene can be run; 1: it cannot."""
     from gravel.scenefile import SceneFileError, load_scene_file
-    from gravel.scenefile.faults import printable, told
+    from gravel.scenefile.diagnostics import printable, told
     from gravel.scenefile.summary import summary, warnings_of
 
     try:

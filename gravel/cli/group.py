@@ -6,7 +6,7 @@ import click
 
 import gravel
 from gravel.running.processes import wait_for_the_first
-from gravel.scenefile.faults import printable
+from gravel.scenefile.diagnostics import printable
 
 OTHERWISE = {"until": "time", "save": "output"}  # arguments of Python that have other names as options
 

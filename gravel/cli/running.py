@@ -15,7 +15,7 @@ from gravel.io.vtkhdf import check_writable
 from gravel.mpi.launch import domain_from, run_again, without_option
 from gravel.running.processes import launched
 from gravel.scenefile import is_scene_file, load_scene_file
-from gravel.scenefile.faults import printable
+from gravel.scenefile.diagnostics import printable
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
 

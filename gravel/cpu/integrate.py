@@ -28,7 +28,7 @@ def add_gravity_of_chunk(chunk, tag, gravity, step, velocity):
 
 @Kernel
 def add_gravity(tag, gravity, step, velocity):
-    """``velocity`` rows of the arranged bodies that can move get gravity."""
+    """``velocity`` rows of the proxies that can move get gravity."""
     for chunk in prange((tag.shape[0] + CHUNK - 1) // CHUNK):
         add_gravity_of_chunk(np.int64(chunk), tag, gravity, step, velocity)
 

@@ -15,8 +15,8 @@ class StepState:
     winding: np.ndarray | None = None  # theirs, in periodic space, where that is not the state's
     driven: tuple[np.ndarray, Driven] | None = None  # bodies with a motion: their rows, and it
     before: tuple[np.ndarray, np.ndarray] | None = None  # rows and velocities of the state to go back to if the step is refused
-    place_of_row: np.ndarray | None = None  # among the arranged bodies, once somebody asks
-    touched: np.ndarray | None = None  # which arranged bodies have contacts, once somebody asks
+    index_of_row: np.ndarray | None = None  # among the proxies, once somebody asks
+    touched: np.ndarray | None = None  # which proxies have contacts, once somebody asks
     # by ``match``
     rolling: bool = False  # whether contacts have rolling or spinning friction
     impulse: np.ndarray = field(init=False)  # (c, 3) from which the solver starts

@@ -58,7 +58,7 @@ def detect(
 
 def run_detection(engine: Engine) -> Engine:
     """The stages of detection, on the bodies that an engine holds and by its rules."""
-    engine.begin()
+    engine.predict_poses()
     engine.detect()
     return engine
 

@@ -8,9 +8,9 @@ from gravel.formulas.kinds import Matrix, Table, Turn
 from gravel.formulas.vectors import to_matrix
 from gravel.shapes import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, PLANE, ROUNDED_BOX, SPHERE
 
-MOVES = 3  # column of an arranged body's tag: whether forces can move it
+MOVES = 3  # column of a proxy's tag: whether forces can move it
 BALL, OTHER = 1, 2  # it can, and is a ball for the solver (inertia a number, arms along normals) or something else
-HASTE = 2.0  # a blow may make a body faster within the step: its neighbours are looked for as if it had been by so much
+HASTE = 2.0  # an impact may make a body faster within the step: its neighbours are looked for as if it had been by so much
 
 
 def scale_of(radius_a: float, radius_b: float):

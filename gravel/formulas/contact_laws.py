@@ -36,18 +36,18 @@ def torque_arms(values: Tables, i: int, j: int):
     return values[i, j, ROLLING_COLUMN], values[i, j, SPINNING_COLUMN]
 
 
-def cohesive_impulse(values: Tables, i: int, j: int, gap: float, near: float, step: float):
-    """The impulse with which a contact can pull, N s: its materials' force times the step where the surfaces touch. ``near``: the gap
-    up to which bodies count as touching."""
-    return values[i, j, COHESION_COLUMN] * step if gap <= TOUCHING * near else 0.0
+def cohesive_impulse(values: Tables, i: int, j: int, gap: float, contact_distance: float, step: float):
+    """The impulse with which a contact can pull, N s: its materials' force times the step where the surfaces touch. ``contact_distance``:
+    the gap up to which bodies count as touching."""
+    return values[i, j, COHESION_COLUMN] * step if gap <= TOUCHING * contact_distance else 0.0
 
 
-def bias_of(gap: float, near: float, overlaps: float, step: float, recovery: float, recovery_speed: float):
+def bias_of(gap: float, contact_distance: float, overlaps: float, step: float, recovery: float, recovery_speed: float):
     """Normal part of the bias of a contact, m/s: gap / step for a gap (it may close within the step, no further), and for a penetration
     the share ``recovery`` of it a step, at most at ``recovery_speed``. ``overlaps``: in how many others one of its bodies lies (1: at most
     one); they share that speed. (Speculative contacts; Baumgarte's stabilisation, capped.)"""
     if gap > 0.0:
-        return gap / step if gap > RESTING * near else 0.0
+        return gap / step if gap > RESTING * contact_distance else 0.0
     return max(recovery * gap / step, -recovery_speed / overlaps)
 
 

@@ -10,7 +10,7 @@ class DeviceBuffers:
         self.device = device
         self.held: dict[str, wp.array] = {}
         self.views: dict[str, wp.array] = {}
-        self.enough: dict[str, int] = {}  # numbers that nobody knows beforehand: what was enough last time, by name
+        self.enough: dict[str, int] = {}  # numbers that are not known beforehand: what was enough last time, by name
 
     def array(self, name: str, rows: int, shape: tuple[int, ...] = (), dtype=wp.float32) -> wp.array:
         """An array of so many rows; its content is not kept. A name has one shape of its rows and one type for life."""

@@ -8,32 +8,32 @@ import warp as wp
 
 from gravel.gpu import structs
 from gravel.gpu.devices import to_device, to_host
-from gravel.host.contact_cache import Memory
+from gravel.host.contact_cache import ContactCache
 
-TYPES = wp.int64, wp.int64, wp.int32, wp.float32, wp.float32, wp.int32, wp.int32  # of ``Memory``
+TYPES = wp.int64, wp.int64, wp.int32, wp.float32, wp.float32, wp.int32, wp.int32  # of ``ContactCache``
 
 
 class MirroredCache:
-    def __init__(self, buffers, cache: Memory):
+    def __init__(self, buffers, cache: ContactCache):
         self.buffers, self._host = buffers, cache
         self._device: Any = None
         self._newer_on_device = False
         self._odd = False  # which of two sets of arrays the next step fills: the last step's is still being read
 
-    def on_host(self) -> Memory:
+    def on_host(self) -> ContactCache:
         if self._newer_on_device:
-            self._host = Memory(*(to_host(getattr(self._device, name)) for name in Memory._fields))
+            self._host = ContactCache(*(to_host(getattr(self._device, name)) for name in ContactCache._fields))
             self._newer_on_device = False
         return self._host
 
-    def replace(self, cache: Memory) -> None:
+    def replace(self, cache: ContactCache) -> None:
         """The host has another one."""
         self._host, self._newer_on_device, self._device = cache, False, None
 
     def on_device(self) -> Any:
         if self._device is None:
-            self._device = structs.Memory()
-            for name, dtype in zip(Memory._fields, TYPES):
+            self._device = structs.ContactCache()
+            for name, dtype in zip(ContactCache._fields, TYPES):
                 values = getattr(self._host, name)
                 target = self.buffers.array(f"known_{name}", len(values), values.shape[1:], dtype)
                 if len(values):
@@ -43,7 +43,7 @@ class MirroredCache:
 
     def room(self, contacts: int, rows: int, rolling: bool) -> Any:
         """Arrays on the device for the contacts of a step, to be filled and then given to ``keep``."""
-        array, cache, which = self.buffers.array, structs.Memory(), "odd" if self._odd else "even"
+        array, cache, which = self.buffers.array, structs.ContactCache(), "odd" if self._odd else "even"
         cache.a, cache.b = array(f"{which}_a", contacts, dtype=wp.int64), array(f"{which}_b", contacts, dtype=wp.int64)
         cache.feature, cache.impulse = array(f"{which}_feature", contacts, dtype=wp.int32), array(f"{which}_impulse", contacts, (3,))
         cache.torque = array(f"{which}_torque", contacts if rolling else 0, (3,))

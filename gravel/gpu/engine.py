@@ -19,19 +19,19 @@ from gravel.engine import ELLIPSOID_METHODS, Commit, Detection, Driven, Lap, Mar
 from gravel.errors import DeviceError
 from gravel.gpu import integrate, structs
 from gravel.gpu.buffers import DeviceBuffers
-from gravel.gpu.collide import territory
+from gravel.gpu.collide import pair_ownership as device_pair_ownership
 from gravel.gpu.collide.detector import PHASES, DeviceDetector
-from gravel.gpu.collide.pieces import Shapes
+from gravel.gpu.collide.shape_pair_types import Shapes
 from gravel.gpu.contact_cache import MirroredCache
 from gravel.gpu.devices import find_device, sent, to_device, to_host
 from gravel.gpu.launch import run
-from gravel.gpu.mirror import Mirror, Some
+from gravel.gpu.mirror import Mirror, RowSubset
 from gravel.gpu.solve import assemble, match
-from gravel.gpu.solve.block_problem import DeviceProblem, Made
+from gravel.gpu.solve.block_problem import DeviceProblem, ProblemInputs
 from gravel.gpu.step_state import StepState
 from gravel.host import pair_ownership, periodic_images, surface_velocity
 from gravel.host.arrays import BodyArrays
-from gravel.host.contact_cache import Memory, empty_cache
+from gravel.host.contact_cache import ContactCache, empty_cache
 from gravel.host.engine_base import EngineBase
 from gravel.host.joints.block import NO_JOINTS
 from gravel.host.restitution import ImpactSolver, no_impacts
@@ -71,7 +71,7 @@ class GpuEngine(EngineBase):
         self.detector = DeviceDetector(self.device_buffers, broad_phase)
         self.ghosts = periodic_images.GhostBuilder(self.buffers)
         self.cache = MirroredCache(self.device_buffers, empty_cache(self.buffers.array, 0, 0, False))
-        self.members = Some(self.device_buffers, "member", np.empty(0, np.int64))  # rows that the joints act on
+        self.members = RowSubset(self.device_buffers, "member", np.empty(0, np.int64))  # rows that the joints act on
         self.problem: Any = None  # the ``DeviceProblem`` of the last ``assemble``
         self.steps = 0
         self.set_rules(Rules())
@@ -86,7 +86,7 @@ class GpuEngine(EngineBase):
 
     def _picked(self, name: str, rows: np.ndarray) -> np.ndarray:
         if name in self.mirror.newer_on_device and len(rows):
-            return Some(self.device_buffers, "picked", rows).part_of(self.mirror.arrays[name])
+            return RowSubset(self.device_buffers, "picked", rows).part_of(self.mirror.arrays[name])
         return super()._picked(name, rows)
 
     def set_field(self, name: str, columns: slice, values: np.ndarray) -> None:
@@ -96,7 +96,7 @@ class GpuEngine(EngineBase):
 
     def _put_into(self, block: Mapping[str, Any], rows: np.ndarray) -> None:
         """What the device has newer goes there; the rest to the host."""
-        some = Some(self.device_buffers, "put", rows)
+        some = RowSubset(self.device_buffers, "put", rows)
         for name, values in block.items():
             if name in self.mirror.newer_on_device:
                 some.put(values, self.mirror.arrays[name])
@@ -104,10 +104,10 @@ class GpuEngine(EngineBase):
                 getattr(self.rows, name)[rows] = values
                 self.mirror.changed_on_host(name)
 
-    def contact_cache(self) -> Memory:
+    def contact_cache(self) -> ContactCache:
         return self.cache.on_host()
 
-    def set_contact_cache(self, cache: Memory) -> None:
+    def set_contact_cache(self, cache: ContactCache) -> None:
         self.cache.replace(cache)
 
     def use_threads(self) -> None:
@@ -116,8 +116,8 @@ class GpuEngine(EngineBase):
 
     def find_filtered(self) -> None:
         super().find_filtered()
-        place = np.empty(0, np.int64) if self.joints is None else self.joints.members.place
-        self.members = Some(self.device_buffers, "member", np.unique(place[place >= 0]))
+        place = np.empty(0, np.int64) if self.joints is None else self.joints.members.state_row
+        self.members = RowSubset(self.device_buffers, "member", np.unique(place[place >= 0]))
         self.device_jointed = self.device_buffers.array("jointed", len(self.jointed), dtype=wp.uint8)
         if len(self.jointed):
             to_device(self.jointed.astype(np.uint8), self.device_jointed)
@@ -153,34 +153,39 @@ class GpuEngine(EngineBase):
         margin.absolute, margin.share = self.border_margin()
         device_reach = self.device_buffers.array("border_reach", rows.count, dtype=wp.float64)
         of_part = sent(self.partition.border, wp.float64, self.device), wp.vec3d(*lattice.low), wp.vec3d(*lattice.length)
-        run(territory.find_border, rows.count, [bodies, owner, self.rank, margin, self.rules.step, *of_part, device_reach], self.device)
-        reach = to_host(device_reach)
-        found = np.flatnonzero(reach >= 0)
-        return found, reach[found]
+        run(
+            device_pair_ownership.find_border,
+            rows.count,
+            [bodies, owner, self.rank, margin, self.rules.step, *of_part, device_reach],
+            self.device,
+        )
+        radius = to_host(device_reach)
+        found = np.flatnonzero(radius >= 0)
+        return found, radius[found]
 
     def touched(self, ids: np.ndarray) -> np.ndarray:
         if self.step.touched is None:
             found, touched = self.detector, self.device_buffers.array("touched", self.detector.n, dtype=wp.uint8)
             touched.zero_()
-            run(territory.list_touched, found.contact_total, [found.device_touching, touched], self.device)
+            run(device_pair_ownership.list_touched, found.contact_total, [found.device_folded_contacts, touched], self.device)
             self.step.touched = to_host(touched)
-        return self.step.touched[self.places_of(ids)]
+        return self.step.touched[self.problem_indices(ids)]
 
-    def places_of(self, ids: np.ndarray) -> np.ndarray:
+    def problem_indices(self, ids: np.ndarray) -> np.ndarray:
         return self.rows.rows_of(ids)
 
     def adopt(self, known: tuple[np.ndarray, ...]) -> None:
         found, step = self.detector, self.step
         if len(known[0]) and found.contact_total > 0:
-            places = np.stack([self.places_of(ids) for ids in known[:2]], axis=1)
+            indices = np.stack([self.problem_indices(ids) for ids in known[:2]], axis=1)
             impulse, torque = to_host(step.impulse), to_host(step.torque)
-            pair_ownership.adopt_contacts(known, places, found.contacts, found.arranged.id, impulse, torque)
+            pair_ownership.adopt_contacts(known, indices, found.contacts, found.proxies.id, impulse, torque)
             to_device(impulse, step.impulse)
             if len(torque):
                 to_device(torque, step.torque)
 
     # --- the stages of the step
-    def begin(self) -> None:
+    def predict_poses(self) -> None:
         self.look_up_rows()
         self.taken = False
         now = self._body_struct(self.mirror.on_device(self.rows, *BODY_FIELDS))
@@ -194,7 +199,7 @@ class GpuEngine(EngineBase):
             setattr(bodies, name, array)
         return bodies
 
-    def _seen_copy(self, *names):
+    def _bodies_with_new(self, *names):
         """The bodies as they are now, but for some fields, which are new arrays of the step."""
         n, array = self.rows.count, self.device_buffers.array
         shapes = {"position": ((3,), wp.float64), "quaternion": ((4,), wp.float64), "velocity": ((8,), wp.float32)}
@@ -202,7 +207,7 @@ class GpuEngine(EngineBase):
         return self._body_struct([fresh.get(name, getattr(self.step.now, name)) for name in BODY_FIELDS])
 
     def _look_ahead(self):
-        n, ahead = self.rows.count, self._seen_copy(*POSES)
+        n, ahead = self.rows.count, self._bodies_with_new(*POSES)
         run(integrate.drift, n, [self.step.now, 0.5 * self.rules.step, ahead.position, ahead.quaternion, ahead.velocity], self.device)
         self.step.bodies = ahead
         if self.lattice is not None:
@@ -216,7 +221,7 @@ class GpuEngine(EngineBase):
         rows = self.rows.rows_of(driven.id)
         self.step.driven = rows, driven
         if not self.rules.midpoint:  # the state keeps its own velocities, in case the step is refused
-            self.step.bodies = self._seen_copy("velocity")
+            self.step.bodies = self._bodies_with_new("velocity")
             wp.copy(self.step.bodies.velocity, self.step.now.velocity)
         pose = np.hstack([driven.position, driven.quaternion]) if self.rules.midpoint else np.empty((0, 7))
         integrate.drive(integrate.sent_drive(rows, pose, driven.velocity, self.device), self.step.bodies, self.device)
@@ -238,64 +243,69 @@ class GpuEngine(EngineBase):
 
     def _lay_bounds(self):
         self.problem = self.step.touched = None
-        n, seen, bodies, jointed = self.rows.count, None, self.step.bodies, self.device_jointed
+        n, periodic, bodies, jointed = self.rows.count, None, self.step.bodies, self.device_jointed
         if self.lattice is not None:
-            seen, bodies = self._see_on_device()
+            periodic, bodies = self._periodic_bodies_on_device()
             if len(self.jointed):
-                jointed = sent(self.jointed[seen.source].astype(np.uint8), wp.uint8, self.device)
-        total = n if seen is None else len(seen.source)
-        self.detector.find_bounds(bodies, total, n, self.device_rules, self.balls, jointed, seen, self.lattice)
+                jointed = sent(self.jointed[periodic.source].astype(np.uint8), wp.uint8, self.device)
+        total = n if periodic is None else len(periodic.source)
+        self.detector.find_bounds(bodies, total, n, self.device_rules, self.balls, jointed, periodic, self.lattice)
 
-    def _see_on_device(self):
+    def _periodic_bodies_on_device(self):
         """The bodies folded into the cell and their ghosts, found on the host."""
         rows, array = self.current(*BODY_FIELDS), self.device_buffers.array
         poses = {name: to_host(getattr(self.step.bodies, name)) for name in POSES}
         bodies = BodyArrays(*(poses.get(name, getattr(rows, name)) for name in BODY_FIELDS))
         self.ghosts.copied = ()  # the rows may be others' copies
-        seen = self.ghosts.build(bodies, rows.version, self.lattice, self.rules.margin, self.rules.step)
-        total, arrays = len(seen.source), []
+        periodic = self.ghosts.build(bodies, rows.version, self.lattice, self.rules.margin, self.rules.step)
+        total, arrays = len(periodic.source), []
         for name, dtype in zip(BODY_FIELDS, SEEN_TYPES):
-            values = getattr(seen.bodies, name)
+            values = getattr(periodic.bodies, name)
             arrays.append(array(f"seen_{name}", total, values.shape[1:], dtype))
             if total:
                 to_device(values, arrays[-1])
-        return seen, self._body_struct(arrays)
+        return periodic, self._body_struct(arrays)
 
     def match(self, warm: bool) -> None:
         found, array, step, total = self.detector, self.device_buffers.array, self.step, self.detector.contact_total
         step.rolling = self.rules.rolling
         step.impulse = array("impulse", total, (3,))
         step.torque = array("torque", total if step.rolling else 0, (3,))
-        cache = self.cache.on_device() if warm else structs.Memory()
-        run(match.match_contacts, total, [found.device_touching, found.device_arranged.id, cache, step.impulse, step.torque], self.device)
+        cache = self.cache.on_device() if warm else structs.ContactCache()
+        run(
+            match.match_contacts,
+            total,
+            [found.device_folded_contacts, found.device_proxies.id, cache, step.impulse, step.torque],
+            self.device,
+        )
 
     def prepare_contacts(self) -> None:
         found, step, array, n = self.detector, self.step, self.device_buffers.array, self.detector.n
         step.inertia = array("inertia", 0 if found.balls else n + 1, (8,))
         if not found.balls:
             row = array("no_rows", 0, dtype=wp.int32)
-            if found.seen is not None:
+            if found.periodic is not None:
                 row = array("seen_row", n, dtype=wp.int32)
                 to_device(found.row.astype(np.int32), row)
             run(assemble.world_inertia, n + 1, [step.bodies, row, n, step.inertia], self.device)
         moves = surface_velocity.any_moves(self.surface, self.lattice) and found.contact_total > 0
-        step.surface = array("carry", found.contact_total if moves else 0, (3,))
+        step.surface = array("surface_velocity", found.contact_total if moves else 0, (3,))
         if moves:
             quaternion, values = to_host(step.bodies.quaternion), np.empty((found.contact_total, 3), np.float32)
             surface_velocity.find_at_contacts(found, quaternion, self.surface, self.lattice, values)
             to_device(values, step.surface)
 
     def apply_restitution(self, impacts_first: bool) -> tuple[int, float]:
-        """Impacts one after the other, on copies of contacts and velocities."""
+        """Impacts one after the other, on copies of the contacts and velocities."""
         found, step = self.detector, self.step
-        if not (self.rules.bouncy and impacts_first) or (found.contact_total == 0 and self.share.alone):
+        if not (self.rules.bouncy and impacts_first) or (found.contact_total == 0 and self.sync.single_process):
             nothing = np.empty((0, 3), np.float32)
             step.restitution = no_impacts(float(found.penetration), nothing, nothing)
         else:
-            given = to_host(step.inertia).reshape(-1), to_host(step.surface), self.rules, self.share, self.buffers
+            given = to_host(step.inertia).reshape(-1), to_host(step.surface), self.rules, self.sync, self.buffers
             step.restitution = ImpactSolver(found, *given).solve(np.zeros((found.contact_total, 3), np.float32))
             if step.restitution.moved:
-                to_device(found.arranged.velocity, found.device_arranged.velocity)
+                to_device(found.proxies.velocity, found.device_proxies.velocity)
             if found.contact_total:
                 step.surface = self.device_buffers.array("lifted", found.contact_total, (3,))
                 to_device(step.restitution.surface, step.surface)
@@ -304,15 +314,15 @@ class GpuEngine(EngineBase):
     def add_forces(self) -> None:
         found, nothing = self.detector, self.device_buffers.array("no_force", 0, (3,), wp.float64)
         forces = self.mirror.on_device(self.rows, "force", "torque") if self.rows.forced else (nothing, nothing)
-        given = found.device_arranged, self.step.bodies, wp.vec3d(*self.rules.gravity), *forces, self.rules.step
+        given = found.device_proxies, self.step.bodies, wp.vec3d(*self.rules.gravity), *forces, self.rules.step
         run(integrate.add_forces, found.real_bodies, [*given], self.device)
 
     def measure_joints(self) -> tuple[np.ndarray, np.ndarray]:
         assert self.joints is not None
         members, bodies, n = self.members, self._poses_of_members(), self.detector.n
-        where, inertia = self.buffers.array("where", n, dtype="i8"), np.zeros((n + 1, 8), np.float32)
+        index_of_row, inertia = self.buffers.array("index_of_row", n, dtype="i8"), np.zeros((n + 1, 8), np.float32)
         members.fetch(self.step.inertia, inertia)
-        self.joints.measure(bodies, self.detector.order, where, self.rules, inertia.reshape(-1))
+        self.joints.measure(bodies, self.detector.order, index_of_row, self.rules, inertia.reshape(-1))
         members.send(inertia, self.step.inertia)
         return self.joints.measured.value, self.joints.measured.rate
 
@@ -327,43 +337,43 @@ class GpuEngine(EngineBase):
 
     def assemble(self, warm: bool) -> DeviceProblem:
         found, rules, step = self.detector, self.device_rules, self.step
-        given = rules.contact_values, step.impulse, step.torque, step.surface, self._count_deep(), rules.scalars, found.margin
-        made = Made(found.device_contacts, found.device_touching, found.device_arranged, *given)
-        joints, hosted = NO_JOINTS, self.members
+        given = rules.contact_values, step.impulse, step.torque, step.surface, self._count_overlaps(), rules.scalars, found.margin
+        inputs = ProblemInputs(found.device_contacts, found.device_folded_contacts, found.device_proxies, *given)
+        joints, host_bodies = NO_JOINTS, self.members
         if self.joints is not None:
             joints, velocity = self.joints.block, np.zeros((found.n + 1, 8), np.float32)
-            self.members.fetch(found.device_arranged.velocity, velocity)
+            self.members.fetch(found.device_proxies.velocity, velocity)
             scalars, parts = self.rules.scalars, 2 if self.rules.midpoint else 1
             self.joints.assemble(scalars.step, parts, scalars.recovery_speed, self.rules.threshold, velocity.reshape(-1), warm)
-            self.members.send(velocity, found.device_arranged.velocity)
-        if not self.share.alone:
-            hosted = Some(self.device_buffers, "hosted", np.union1d(self.members.rows, self.share.places))
+            self.members.send(velocity, found.device_proxies.velocity)
+        if not self.sync.single_process:
+            host_bodies = RowSubset(self.device_buffers, "host_bodies", np.union1d(self.members.rows, self.sync.indices))
         kinds = found.balls, step.rolling, step.inertia, rules
-        self.problem = DeviceProblem(made, found.contact_total, found.n, *kinds, self.device_buffers, joints, hosted, self.share)
+        self.problem = DeviceProblem(inputs, found.contact_total, found.n, *kinds, self.device_buffers, joints, host_bodies, self.sync)
         return self.problem
 
-    def _count_deep(self):
-        """By how many contacts each body lies within another; empty where none can."""
+    def _count_overlaps(self):
+        """By how many contacts each body overlaps others deeply; empty where none can."""
         found = self.detector
-        some = self.share.largest(float(found.penetration > assemble.DEEP * found.traits.smallest))[0] > 0
-        deep = self.device_buffers.array("deep", found.n if some else 0, dtype=wp.int32)
+        some = self.sync.largest(float(found.penetration > assemble.DEEP_OVERLAP * found.traits.smallest))[0] > 0
+        overlap_count = self.device_buffers.array("overlap_count", found.n if some else 0, dtype=wp.int32)
         if some:
-            deep.zero_()
-            given = found.device_contacts, found.device_touching, found.device_arranged, deep
-            run(assemble.count_deep, found.contact_total, [*given], self.device)
-            if not self.share.alone:
-                sums = to_host(deep).astype(np.int64)
-                self.share.sums(sums[:, None])
-                to_device(sums.astype(np.int32), deep)
-        return deep
+            overlap_count.zero_()
+            given = found.device_contacts, found.device_folded_contacts, found.device_proxies, overlap_count
+            run(assemble.count_overlaps, found.contact_total, [*given], self.device)
+            if not self.sync.single_process:
+                sums = to_host(overlap_count).astype(np.int64)
+                self.sync.allreduce_sums(sums[:, None])
+                to_device(sums.astype(np.int32), overlap_count)
+        return overlap_count
 
     def _time_left(self):
         return (0.5 if self.rules.midpoint else 1.0) * self.rules.step
 
-    def fault(self, world: np.ndarray) -> int:
+    def find_invalid_body(self, world: np.ndarray) -> int:
         (owner,) = self.mirror.on_device(self.rows, "rank")
         fault = sent(np.array([NOBODY]), wp.int64, self.device)
-        given = owner, self.rank, self.detector.device_arranged.velocity, self._time_left(), sent(world, wp.float64, self.device), fault
+        given = owner, self.rank, self.detector.device_proxies.velocity, self._time_left(), sent(world, wp.float64, self.device), fault
         run(integrate.inspect, self.rows.count, [self.step.bodies, *given], self.device)
         lowest = int(fault.numpy()[0])
         return -1 if lowest == NOBODY else lowest
@@ -380,7 +390,7 @@ class GpuEngine(EngineBase):
             rows, driven = step.driven
             drive = integrate.sent_drive(rows, np.hstack([driven.end_position, driven.end_quaternion]), driven.velocity, self.device)
         to = step.now.position, step.now.quaternion, step.now.velocity
-        given = owner, self.rank, self.detector.device_arranged.velocity, self._time_left()
+        given = owner, self.rank, self.detector.device_proxies.velocity, self._time_left()
         run(integrate.commit, n, [step.bodies, *given, *to, energies], self.device)
         if shift is not None:
             run(integrate.shift_bodies, n, [shift, step.now.position], self.device)
@@ -389,7 +399,7 @@ class GpuEngine(EngineBase):
         self.mirror.changed_on_device()
         if self.lattice is not None:
             self._wrap_on_host()
-        self._remember(cache)
+        self._store_impulses(cache)
         violation = self._report_joints()
         self.taken = True
         self.steps += 1
@@ -412,7 +422,7 @@ class GpuEngine(EngineBase):
         for name in POSES:
             if name in self.mirror.newer_on_device:
                 self.members.fetch(getattr(self.step.now, name), getattr(rows, name))
-        self.joints.remember(rows)
+        self.joints.store_impulses(rows)
         return float(self.joints.report(rows, self.rules.step))
 
     def _keep_order(self, n):
@@ -425,13 +435,13 @@ class GpuEngine(EngineBase):
             if self.joints is not None:
                 self.joints.find_places()
 
-    def _remember(self, cache):
+    def _store_impulses(self, cache):
         """The contacts and impulses of this step go into the contact cache."""
         found, total, n = self.detector, self.detector.contact_total, self.rows.count
         if total:
             unknowns = self.problem.unknowns
             given = self.problem.slot, unknowns.impulse, unknowns.torque, cache
-            run(match.remember, total, [found.device_contacts, found.device_arranged.id, *given], self.device)
+            run(match.store_impulses, total, [found.device_contacts, found.device_proxies.id, *given], self.device)
         if n:
             wp.copy(cache.first, found.first[:n])
             wp.copy(cache.number, found.number[:n])
@@ -445,15 +455,15 @@ class GpuEngine(EngineBase):
     def solved_friction(self) -> np.ndarray:
         return to_host(self.problem.rows.friction)[to_host(self.problem.slot)]
 
-    def warm_up(self, tell: Callable[[str], None], joints: bool, several: bool = False) -> Callable[[], None]:
+    def warm_up(self, on_status: Callable[[str], None], joints: bool, several: bool = False) -> Callable[[], None]:
         """Warp compiles what it does not find in its cache, and does not say so: what takes long, does."""
-        waits = threading.Timer(LONG, tell, ["compiling for the device, for this and later runs"])
+        waits = threading.Timer(LONG, on_status, ["compiling for the device, for this and later runs"])
         waits.daemon = True
         waits.start()
         return waits.cancel
 
     def find_pairs_within(self, budget: Callable[[int, int], bool]) -> bool:
-        self.begin()
+        self.predict_poses()
         self._lay_bounds()
         self.detector.sort_bodies()
         pairs = self.detector.count_pairs()

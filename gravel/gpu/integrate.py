@@ -6,7 +6,7 @@ import warp as wp
 from gravel.formulas.bounds import MOVES
 from gravel.gpu.devices import sent
 from gravel.gpu.launch import run
-from gravel.gpu.structs import Arranged, Bodies
+from gravel.gpu.structs import Bodies, Proxies
 from gravel.state import MOVABLE, STATUS
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
@@ -145,7 +145,7 @@ def set_driven(
 
 @wp.kernel
 def add_forces(
-    arranged: Arranged,
+    proxies: Proxies,
     bodies: Bodies,
     gravity: wp.vec3d,
     force: wp.array2d(dtype=wp.float64),
@@ -154,17 +154,17 @@ def add_forces(
 ):
     """Free velocities: gravity and, where there are any, forces and torques."""
     i = wp.tid()
-    if arranged.tag[i, MOVES] == 0:
+    if proxies.tag[i, MOVES] == 0:
         return
     for k in range(3):
-        arranged.velocity[i, k] = float(double(arranged.velocity[i, k]) + step * gravity[k])
+        proxies.velocity[i, k] = float(double(proxies.velocity[i, k]) + step * gravity[k])
     if force.shape[0] > 0:
         m = matrix_of(quaternion_of(bodies.quaternion, i))
         t = wp.vec3d(torque[i, 0], torque[i, 1], torque[i, 2])
         w = m * wp.cw_mul(wp.transpose(m) * t, inverse_inertia(bodies, i))
         for k in range(3):
-            arranged.velocity[i, k] = float(double(arranged.velocity[i, k]) + step * force[i, k] * bodies.inverse_mass[i, 0])
-            arranged.velocity[i, 4 + k] = float(double(arranged.velocity[i, 4 + k]) + step * w[k])
+            proxies.velocity[i, k] = float(double(proxies.velocity[i, k]) + step * force[i, k] * bodies.inverse_mass[i, 0])
+            proxies.velocity[i, 4 + k] = float(double(proxies.velocity[i, 4 + k]) + step * w[k])
 
 
 @wp.kernel

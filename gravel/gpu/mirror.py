@@ -41,8 +41,8 @@ def scatter_double(source: wp.array2d(dtype=wp.float64), rows: wp.array(dtype=in
         target[rows[k], c] = source[k, c]
 
 
-class Some:
-    """Some rows of arrays on the device, which stages of the host read and write."""
+class RowSubset:
+    """A subset of the rows of arrays on the device, which stages of the host read and write."""
 
     def __init__(self, buffers, name, rows):
         self.buffers, self.name, self.rows = buffers, name, rows

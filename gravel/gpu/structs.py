@@ -20,11 +20,11 @@ class Bodies:
 
 
 @wp.struct
-class Arranged:
-    """Bodies as detection and the solver see them; see ``gravel.host.arrays.Arranged``. Here they keep the order of the rows."""
+class Proxies:
+    """Bodies as detection and the solver see them; see ``gravel.host.arrays.Proxies``. Here they keep the order of the rows."""
 
     id: wp.array(dtype=wp.int64)
-    reach: wp.array2d(dtype=wp.float64)  # (n, 4) centre, reach
+    sphere: wp.array2d(dtype=wp.float64)  # (n, 4) swept bounding sphere: centre, radius
     extent: wp.array2d(dtype=wp.float64)  # (n, 4) size (of a plane its normal in the world frame), slack
     tag: wp.array2d(dtype=wp.int32)  # (n, 4) shape, material, group, MOVES
     mass: wp.array2d(dtype=wp.float32)  # (n, 2) inverse mass and, of a ball, inverse inertia
@@ -66,7 +66,7 @@ class Cells:
     """The cells of the grid."""
 
     width: float  # m
-    biggest: float  # m, the largest reach of a body in them
+    biggest: float  # m, the largest radius of a body in them
     wrap_x: int  # cells along each axis less one: the mask that wraps them around
     wrap_y: int
     wrap_z: int
@@ -103,7 +103,7 @@ class Unknowns:
     last_torque: wp.array(dtype=wp.vec3)
     last_velocity: wp.array(dtype=vec8)
     inertia: wp.array2d(dtype=float)  # (bodies + 1, 8) inverse inertia xx xy xz yy yz zz, world frame; empty where all are balls
-    slip: wp.array(dtype=float)  # mu |u_t| as the sweeps know it, m/s: De Saxcé's term; empty in the cone model
+    de_saxce: wp.array(dtype=float)  # mu |u_t| as of its last update, m/s: De Saxcé's term; empty in the cone model
 
 
 @wp.struct
@@ -121,13 +121,13 @@ class ContactInput:
     contact_values: wp.array3d(dtype=float)
     impulse: wp.array2d(dtype=float)
     torque: wp.array2d(dtype=float)
-    carry: wp.array2d(dtype=float)
+    surface_velocity: wp.array2d(dtype=float)
     deep: wp.array(dtype=int)
 
 
 @wp.struct
-class Memory:
-    """Contacts of the last step, see ``gravel.host.contact_cache.Memory``."""
+class ContactCache:
+    """Contacts of the last step, see ``gravel.host.contact_cache.ContactCache``."""
 
     a: wp.array(dtype=wp.int64)
     b: wp.array(dtype=wp.int64)

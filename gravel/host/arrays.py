@@ -1,7 +1,7 @@
 """The arrays that stages hand to each other, as named tuples that kernels take, and how far a body may reach in a step.
 
-An engine's rows are ``BodyArrays``; detection arranges a copy of them in the order of its broad phase (``Arranged``), lists candidate
-``Pairs`` and finds ``Contacts`` between places in that order.
+An engine's rows are ``BodyArrays``; detection arranges a copy of them in the order of its broad phase (``Proxies``), lists candidate
+``Pairs`` and finds ``Contacts`` between them.
 """
 
 import math
@@ -31,14 +31,14 @@ class BodyArrays(NamedTuple):
     geometry: np.ndarray
 
 
-class Arranged(NamedTuple):
-    """Bodies in the order of the broad phase."""
+class Proxies(NamedTuple):
+    """Proxies of the bodies: copies in the order of the broad phase, on which detection and the solver work."""
 
     order: np.ndarray  # (n,) row of each in the engine's state
     id: np.ndarray  # (n,)
     key: np.ndarray  # (n,) its cell
-    reach: np.ndarray  # (n, 4) centre, reach
-    extent: np.ndarray  # (n, 4) size (of a plane its normal in the world frame), slack: reach less bounding radius
+    sphere: np.ndarray  # (n, 4) swept bounding sphere: centre, radius
+    extent: np.ndarray  # (n, 4) size (of a plane its normal in the world frame), slack: radius of the sphere less bounding radius
     tag: np.ndarray  # (n, 4) shape, material, group, MOVES
     mass: np.ndarray  # (n, 2) real, inverse mass and, of a ball, inverse inertia
     velocity: np.ndarray  # (n + 1, 8) real; the last row is the dummy of padding lanes
@@ -56,7 +56,7 @@ class Pairs(NamedTuple):
 
 
 class Contacts(NamedTuple):
-    """Contact c of tile t: start[t] <= c < start[t] + count[t]. Bodies are places in the arranged order."""
+    """Contact c of tile t: start[t] <= c < start[t] + count[t]. Bodies are indices of proxies."""
 
     a: np.ndarray
     b: np.ndarray
@@ -66,7 +66,7 @@ class Contacts(NamedTuple):
     gap: np.ndarray  # (c,) real, negative in penetration
     start: np.ndarray  # (tiles,)
     count: np.ndarray  # (tiles,)
-    first: np.ndarray  # (n + 1,) of each arranged body, the first contact it found
+    first: np.ndarray  # (n + 1,) of each proxy, the first contact it found
     number: np.ndarray  # (n + 1,) and how many
 
 
@@ -76,12 +76,12 @@ def is_ball(shape, inverse_mass, i):
 
 
 @njit(**INNER)
-def margin_of(margin, a, b, reach, extent, tag):
-    """The gap below which two arranged bodies count as touching."""
-    near = margin.absolute
-    near += margin.share * (reach[a, 3] - extent[a, 3]) if tag[a, MOVES] else 0.0
-    near += margin.share * (reach[b, 3] - extent[b, 3]) if tag[b, MOVES] else 0.0
-    return near
+def margin_of(margin, a, b, sphere, extent, tag):
+    """The gap below which two proxies count as touching."""
+    contact_distance = margin.absolute
+    contact_distance += margin.share * (sphere[a, 3] - extent[a, 3]) if tag[a, MOVES] else 0.0
+    contact_distance += margin.share * (sphere[b, 3] - extent[b, 3]) if tag[b, MOVES] else 0.0
+    return contact_distance
 
 
 @njit(**INNER)

@@ -31,28 +31,28 @@ def split_bodies(positions, radii, bodies, axis, at):
 
 def owned(reach_a, reach_b, low, high):
     """Which pairs of bodies have their lowest common corner in the box from ``low`` to ``high``."""
-    lower = lambda reach: lower_bound.py_func(reach[:, :3], reach[:, 3:])  # noqa: E731
+    lower = lambda sphere: lower_bound.py_func(sphere[:, :3], sphere[:, 3:])  # noqa: E731
     corner = np.maximum(lower(reach_a), lower(reach_b))
     return np.all((corner >= low) & (corner < high), axis=1)
 
 
 @njit(**INNER)
-def count_owned_of_tile(tile, contacts, reach, low, high):
+def count_owned_of_tile(tile, contacts, sphere, low, high):
     count = 0
     for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
         a, b = contacts.a[c], contacts.b[c]
         inside = True
         for k in range(3):
-            corner = max(lower_bound(reach[a, k], reach[a, 3]), lower_bound(reach[b, k], reach[b, 3]))
+            corner = max(lower_bound(sphere[a, k], sphere[a, 3]), lower_bound(sphere[b, k], sphere[b, 3]))
             inside = inside and low[k] <= corner and corner < high[k]
         count += inside
     return count
 
 
 @Kernel
-def count_owned(contacts, reach, low, high):
+def count_owned(contacts, sphere, low, high):
     """How many contacts have their lowest common corner in the box from ``low`` to ``high``."""
     counts = np.zeros(contacts.count.size, np.int64)
     for tile in prange(contacts.count.size):
-        counts[tile] = count_owned_of_tile(np.int64(tile), contacts, reach, low, high)
+        counts[tile] = count_owned_of_tile(np.int64(tile), contacts, sphere, low, high)
     return counts.sum()

@@ -1,6 +1,6 @@
-"""Pairs that may not touch: bodies that are joined. Candidate pairs among them are taken out of the list.
+"""Collision filter: bodies that are joined do not collide. Their candidate pairs are taken out of the list.
 
-In: candidate pairs by tile, rows of the excluded pairs. Out: the same list without them, in the same order.
+In: candidate pairs by tile, rows of the filtered pairs. Out: the same list without them, in the same order.
 """
 
 from typing import NamedTuple

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 
-class Memory(NamedTuple):
+class ContactCache(NamedTuple):
     """Contacts of the last step. Bodies go by their ids; which contacts a body found is kept with its row."""
 
     a: np.ndarray  # (c,) ids
@@ -24,18 +24,18 @@ class Memory(NamedTuple):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def listed(first: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """The remembered contacts that rows have, in the order of the rows: their places."""
-    places, k = np.empty(number.sum(), np.int64), 0
+    """Indices of the cached contacts of all rows, in the order of the rows."""
+    indices, k = np.empty(number.sum(), np.int64), 0
     for row in range(number.size):
         for c in range(first[row], first[row] + number[row]):
-            places[k] = c
+            indices[k] = c
             k += 1
-    return places
+    return indices
 
 
-def empty_cache(array: Callable[..., np.ndarray], contacts: int, rows: int, rolling: bool) -> Memory:
+def empty_cache(array: Callable[..., np.ndarray], contacts: int, rows: int, rolling: bool) -> ContactCache:
     """A cache with room for so many contacts of so many rows; ``array(name, rows, columns, dtype)`` gives its arrays."""
-    return Memory(
+    return ContactCache(
         array("memory_a", contacts, dtype="i8"),
         array("memory_b", contacts, dtype="i8"),
         array("memory_feature", contacts, dtype="i4"),
@@ -46,7 +46,7 @@ def empty_cache(array: Callable[..., np.ndarray], contacts: int, rows: int, roll
     )
 
 
-def taken_by_rows(cache: Memory, holes: np.ndarray, moved: np.ndarray, count: int) -> Memory:
+def taken_by_rows(cache: ContactCache, holes: np.ndarray, moved: np.ndarray, count: int) -> ContactCache:
     """The cache after rows were removed: the ``moved`` rows fill the ``holes``, and ``count`` are left."""
     first, number = cache.first, cache.number
     known = len(first)  # rows of later bodies have no contacts yet
@@ -56,18 +56,18 @@ def taken_by_rows(cache: Memory, holes: np.ndarray, moved: np.ndarray, count: in
     return cache._replace(first=first[:count], number=number[:count])
 
 
-def cached_by_row(cache: Memory, rows: int) -> dict[str, np.ndarray]:
+def cached_by_row(cache: ContactCache, rows: int) -> dict[str, np.ndarray]:
     """For a file: contacts in the order of the rows that found them, and their ``number`` for each row."""
     number = np.zeros(rows, np.int32)
     number[: len(cache.number)] = cache.number
-    places = listed(cache.first, cache.number)
+    indices = listed(cache.first, cache.number)
     columns = {name: getattr(cache, name) for name in ("a", "b", "feature", "impulse", "torque")}
-    return {"number": number, **{name: values[places] if len(values) else values for name, values in columns.items()}}
+    return {"number": number, **{name: values[indices] if len(values) else values for name, values in columns.items()}}
 
 
-def from_listed(listed: Mapping[str, np.ndarray], real: np.dtype) -> Memory:
+def from_listed(listed: Mapping[str, np.ndarray], real: np.dtype) -> ContactCache:
     """The cache that ``cached_by_row`` has put into a file."""
     number = listed["number"].astype(np.int32)
     first = np.concatenate([[0], np.cumsum(number)[:-1]]).astype(np.int32) if len(number) else number
     impulses = listed["impulse"].astype(real), listed["torque"].astype(real)
-    return Memory(listed["a"], listed["b"], listed["feature"], *impulses, first, number)
+    return ContactCache(listed["a"], listed["b"], listed["feature"], *impulses, first, number)

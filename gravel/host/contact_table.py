@@ -40,7 +40,7 @@ class Solved(NamedTuple):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def sort_contacts(contacts, identity, key, keys):
-    """(end of the contacts of each lower id, contacts in that order, their higher ids). ``key``: number of each arranged body in the
+    """(end of the contacts of each lower id, contacts in that order, their higher ids). ``key``: number of each proxy in the
     order of ids, below ``keys``."""
     end = np.zeros(keys + 1, np.int64)
     for tile in range(contacts.count.size):
@@ -48,48 +48,48 @@ def sort_contacts(contacts, identity, key, keys):
             end[min(key[contacts.a[c]], key[contacts.b[c]]) + 1] += 1
     for k in range(keys):
         end[k + 1] += end[k]
-    place, high = np.empty(end[keys], np.int32), np.empty(end[keys], np.int64)
+    contact, high = np.empty(end[keys], np.int32), np.empty(end[keys], np.int64)
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
             a, b = contacts.a[c], contacts.b[c]
             k = min(key[a], key[b])
-            place[end[k]], high[end[k]] = c, max(identity[a], identity[b])
+            contact[end[k]], high[end[k]] = c, max(identity[a], identity[b])
             end[k] += 1
-    return end, place, high
+    return end, contact, high
 
 
 @njit(**INNER)
-def insert_in_order(first, last, place, high, feature):
+def insert_in_order(first, last, contact, high, feature):
     """Contacts first to last by their higher id and feature; quick where they are few, or nearly in order."""
     for i in range(first + 1, last):
-        c, other, j = place[i], high[i], i
-        while j > first and (other < high[j - 1] or (other == high[j - 1] and feature[c] < feature[place[j - 1]])):
-            place[j], high[j] = place[j - 1], high[j - 1]
+        c, other, j = contact[i], high[i], i
+        while j > first and (other < high[j - 1] or (other == high[j - 1] and feature[c] < feature[contact[j - 1]])):
+            contact[j], high[j] = contact[j - 1], high[j - 1]
             j -= 1
-        place[j], high[j] = c, other
+        contact[j], high[j] = c, other
 
 
 @njit(**INNER)
-def order_chunk(chunk, end, place, high, feature):
+def order_chunk(chunk, end, contact, high, feature):
     """Put the contacts of each lower id in order."""
     for k in range(chunk * CHUNK, min((chunk + 1) * CHUNK, end.size - 1)):
-        insert_in_order(end[k - 1] if k > 0 else 0, end[k], place, high, feature)
+        insert_in_order(end[k - 1] if k > 0 else 0, end[k], contact, high, feature)
 
 
 @njit(**INNER)
-def fill_chunk(chunk, place, high, contacts, identity, reach, solved, columns):
+def fill_chunk(chunk, contact, high, contacts, identity, sphere, solved, columns):
     normals, arms, gaps = contacts.normal, contacts.arm, contacts.gap
-    frictions, blow, impulses = solved.friction, solved.of_impacts, solved.impulse
+    frictions, impact_impulse, impulses = solved.friction, solved.of_impacts, solved.impulse
     body_a, body_b, point, normal, gap = columns.body_a, columns.body_b, columns.point, columns.normal, columns.gap
     impulse, sliding = columns.impulse, columns.sliding
-    for r in range(chunk * CHUNK, min((chunk + 1) * CHUNK, place.size)):
-        c = place[r]
+    for r in range(chunk * CHUNK, min((chunk + 1) * CHUNK, contact.size)):
+        c = contact[r]
         a = contacts.a[c]
         turned = identity[a] == high[r]  # a has the higher id
         sign = -1.0 if turned else 1.0
         body_a[r], body_b[r], gap[r] = identity[contacts.b[c]] if turned else identity[a], high[r], gaps[c]
         for k in range(3):
-            point[r, k] = reach[a, k] + float(arms[c, k])
+            point[r, k] = sphere[a, k] + float(arms[c, k])
             normal[r, k] = sign * normals[c, k]
         if frictions.size == 0:
             continue
@@ -99,40 +99,40 @@ def fill_chunk(chunk, place, high, contacts, identity, reach, solved, columns):
         friction, load = float(frictions[c, 0]), push + float(frictions[c, 1])
         tx, ty, tz = px - push * nx, py - push * ny, pz - push * nz
         sliding[r] = load > 0.0 and np.sqrt(tx * tx + ty * ty + tz * tz) >= SLIDING * friction * load
-        if blow.size > 0:
-            px, py, pz = px + float(blow[c, 0]), py + float(blow[c, 1]), pz + float(blow[c, 2])
+        if impact_impulse.size > 0:
+            px, py, pz = px + float(impact_impulse[c, 0]), py + float(impact_impulse[c, 1]), pz + float(impact_impulse[c, 2])
         impulse[r, 0], impulse[r, 1], impulse[r, 2] = sign * px, sign * py, sign * pz
 
 
 @Kernel
-def fill_table(end, place, high, contacts, identity, reach, solved, columns):
+def fill_table(end, contact, high, contacts, identity, sphere, solved, columns):
     for chunk in prange((end.size + CHUNK - 1) // CHUNK):
-        order_chunk(np.int64(chunk), end, place, high, contacts.feature)
-    for chunk in prange((place.size + CHUNK - 1) // CHUNK):
-        fill_chunk(np.int64(chunk), place, high, contacts, identity, reach, solved, columns)
+        order_chunk(np.int64(chunk), end, contact, high, contacts.feature)
+    for chunk in prange((contact.size + CHUNK - 1) // CHUNK):
+        fill_chunk(np.int64(chunk), contact, high, contacts, identity, sphere, solved, columns)
 
 
-def order_hubs(end, place, high):
+def order_hubs(end, contact, high):
     """The contacts of lower ids that have very many (a floor, a drum) are put in order beforehand: inserting them would take the square
     of their number."""
     for k in np.flatnonzero(np.diff(end, prepend=0) > MANY):
         own = slice(end[k - 1] if k > 0 else 0, end[k])
         order = np.argsort(high[own], kind="stable")
-        place[own], high[own] = place[own][order], high[own][order]
+        contact[own], high[own] = contact[own][order], high[own][order]
 
 
-def make_table(contacts, touching, arranged, solved=None):
-    """A ``ContactTable`` of the contacts (``touching``: with bodies instead of images), with the impulses where there was a step."""
-    identity, n = arranged.id, len(arranged.id)
+def make_table(contacts, folded, proxies, solved=None):
+    """A ``ContactTable`` of the contacts (``folded``: with bodies instead of images), with the impulses where there was a step."""
+    identity, n = proxies.id, len(proxies.id)
     limit = int(identity.max(initial=-1)) + 1
     if limit <= 4 * n + 1024:
         key, keys = identity, limit
     else:  # few of many ids are left
         key, keys = np.empty(n, np.int64), n
         key[np.argsort(identity)] = np.arange(n)
-    end, place, high = sort_contacts(touching, identity, key, keys)
-    order_hubs(end, place, high)
-    total, none = len(place), np.empty((0, 3), contacts.gap.dtype)
+    end, contact, high = sort_contacts(folded, identity, key, keys)
+    order_hubs(end, contact, high)
+    total, none = len(contact), np.empty((0, 3), contacts.gap.dtype)
     if solved is None:
         solved = Solved(none, none, none[:, :2])
     columns = Columns(
@@ -144,12 +144,12 @@ def make_table(contacts, touching, arranged, solved=None):
         np.zeros((total, 3)),
         np.zeros(total, bool),
     )
-    fill_table(end, place, high, contacts, identity, arranged.reach, solved, columns)
+    fill_table(end, contact, high, contacts, identity, proxies.sphere, solved, columns)
     return ContactTable(*columns)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def virial(contacts, tag, reach, impulse, blow):
+def virial(contacts, tag, sphere, impulse, impact_impulse):
     """(3, 3) sum over the contacts of impulse times the vector between the two centres; to the contact, of what cannot move."""
     total = np.zeros((3, 3))
     for tile in range(contacts.count.size):
@@ -158,8 +158,8 @@ def virial(contacts, tag, reach, impulse, blow):
             for column in range(3):
                 arm = float(contacts.arm[c, column])
                 way = arm if tag[a, MOVES] else 0.0
-                way += reach[b, column] - reach[a, column] - arm if tag[b, MOVES] else 0.0
+                way += sphere[b, column] - sphere[a, column] - arm if tag[b, MOVES] else 0.0
                 for row in range(3):
-                    push = float(impulse[c, row]) + (float(blow[c, row]) if blow.size > 0 else 0.0)
+                    push = float(impulse[c, row]) + (float(impact_impulse[c, row]) if impact_impulse.size > 0 else 0.0)
                     total[row, column] += push * way
     return total

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gravel.contacts import ContactTable
-from gravel.engine import ALONE, Lattice, Partition, Rules, Share
+from gravel.engine import NO_SYNC, Lattice, Partition, Rules, SharedBodySync
 from gravel.formulas.bounds import HASTE
 from gravel.host import boxes, collision_filter, contact_table, pair_ownership, queries, sleepers
 from gravel.host.arrays import BodyArrays
 from gravel.host.buffers import Buffers
-from gravel.host.contact_cache import Memory, cached_by_row, from_listed, taken_by_rows
+from gravel.host.contact_cache import ContactCache, cached_by_row, from_listed, taken_by_rows
 from gravel.host.joints.stage import JointStage
 from gravel.host.periodic_images import ENDLESS
 from gravel.host.rows import Rows
 from gravel.host.rules import HostRules, make_rules
 from gravel.joints.rows import JointArrays, JointState, no_joints
 from gravel.shapes.geometry import library_of
-from gravel.state import EVERYWHERE, FIELD, IMMOVABLE, MOVABLE, SLEEPING, STATUS
+from gravel.state import FIELD, IMMOVABLE, MOVABLE, REPLICATED, SLEEPING, STATUS
 
 if TYPE_CHECKING:
     from gravel.shapes.geometry import Geometry, Library
@@ -39,7 +39,7 @@ class EngineBase:
     rules: HostRules
 
     def __init__(self, real: Any):
-        self.share: Share = ALONE
+        self.sync: SharedBodySync = NO_SYNC
         self.partition: Partition | None = None
         self.rank = 0
         self.real = np.dtype(real)
@@ -47,7 +47,7 @@ class EngineBase:
         self.geometries: list[Geometry] = []
         self.library: Library = library_of(())
         self.joints: JointStage | None = None
-        self.filtered = np.empty((0, 2), np.int64)  # ids of pairs that may not touch
+        self.filtered_pairs = np.empty((0, 2), np.int64)  # ids of pairs that may not touch
         self.excluded: Any = None  # the same by row, as detection wants it
         self.jointed = np.zeros(0, np.bool_)  # which rows have joints; empty where none has
         self.filter_version = -1  # of the rows, when joints and filter last looked for theirs
@@ -70,11 +70,11 @@ class EngineBase:
     def roll_back(self) -> None:
         """A step that was begun and not taken leaves nothing behind."""
 
-    def contact_cache(self) -> Memory:
+    def contact_cache(self) -> ContactCache:
         """Contacts of the last step that was taken, on the host."""
         raise NotImplementedError
 
-    def set_contact_cache(self, cache: Memory) -> None:
+    def set_contact_cache(self, cache: ContactCache) -> None:
         raise NotImplementedError
 
     def use_threads(self) -> None:
@@ -133,8 +133,8 @@ class EngineBase:
         self.changed(name)
 
     # --- several processes
-    def set_partition(self, partition: Partition, share: Share) -> None:
-        self.partition, self.share, self.rank = partition, share, partition.rank
+    def set_partition(self, partition: Partition, sync: SharedBodySync) -> None:
+        self.partition, self.sync, self.rank = partition, sync, partition.rank
 
     def put(self, block: Mapping[str, Any]) -> None:
         self.roll_back()
@@ -158,8 +158,8 @@ class EngineBase:
 
     def moved_contacts(self, ids: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         cache, owner = self.contact_cache(), self.current("rank").rank
-        rows = np.union1d(self.rows.rows_of(ids), np.flatnonzero(owner == EVERYWHERE))
-        of_pairs = owner, self.rows.row_of_id, self.detector.reach, self.partition, self.endless_lattice()
+        rows = np.union1d(self.rows.rows_of(ids), np.flatnonzero(owner == REPLICATED))
+        of_pairs = owner, self.rows.row_of_id, self.detector.sphere, self.partition, self.endless_lattice()
         contact, target = pair_ownership.moved_contacts(cache, rows[rows >= 0], *of_pairs)
         torque = cache.torque[contact] if len(cache.torque) else np.zeros((len(contact), 3), self.real)
         return target, (cache.a[contact], cache.b[contact], cache.feature[contact], cache.impulse[contact], torque)
@@ -196,7 +196,7 @@ class EngineBase:
         if not self.rows.dozing or found.contact_total == 0:
             return np.empty(0, np.int32)
         touched, tag = np.zeros(self.rows.count, np.uint8), self.current("tag").tag
-        sleepers.find_touched(found.touching, found.arranged.tag, found.row, tag, touched)
+        sleepers.find_touched(found.folded_contacts, found.proxies.tag, found.row, tag, touched)
         return np.unique(self.rows.island[touched > 0])
 
     def _disturb(self, rows: np.ndarray) -> None:
@@ -216,8 +216,8 @@ class EngineBase:
         self.joints = None if joints is None else JointStage(joints, self.current(*JOINED), self.rows.rows_of)
         self.filter_version = -1
 
-    def exclude(self, pairs: np.ndarray) -> None:
-        self.filtered, self.filter_version = pairs, -1
+    def set_filtered_pairs(self, pairs: np.ndarray) -> None:
+        self.filtered_pairs, self.filter_version = pairs, -1
 
     def set_cell(self, now: Lattice | None, end: Lattice | None) -> None:
         self.lattice, self.end_lattice = now, end
@@ -239,11 +239,11 @@ class EngineBase:
     def find_filtered(self) -> None:
         """Rows of the bodies that have joints or may not touch."""
         rows_of = self.rows.rows_of
-        self.excluded = collision_filter.make_excluded(rows_of(self.filtered), self.rows.count) if len(self.filtered) else None
+        self.excluded = collision_filter.make_excluded(rows_of(self.filtered_pairs), self.rows.count) if len(self.filtered_pairs) else None
         self.jointed = np.zeros(0 if self.joints is None else self.rows.count, np.bool_)
         if self.joints is not None:
             self.joints.find_places()
-            self.jointed[self.joints.members.place] = True
+            self.jointed[self.joints.members.state_row] = True
 
     def _find_surfaces(self) -> None:
         ids, velocities = self.surfaces
@@ -288,13 +288,13 @@ class EngineBase:
         self.use_threads()
         found = self.detector
         solved = contact_table.Solved(*self.solved_impulses(), self.solved_friction()) if self.taken else None
-        return contact_table.make_table(found.contacts, found.touching, found.arranged, solved)
+        return contact_table.make_table(found.contacts, found.folded_contacts, found.proxies, solved)
 
     def virial(self) -> np.ndarray:
         found = self.detector
         if not self.taken or found.contact_total == 0:
             return np.zeros((3, 3))
-        return contact_table.virial(found.contacts, found.arranged.tag, found.arranged.reach, *self.solved_impulses())
+        return contact_table.virial(found.contacts, found.proxies.tag, found.proxies.sphere, *self.solved_impulses())
 
     def memory(self) -> dict[str, np.ndarray]:
         slept = {f"slept_{name}": values for name, values in self.slept._asdict().items()}
@@ -321,12 +321,12 @@ class EngineBase:
 
     def count_contacts_in(self, low: np.ndarray, high: np.ndarray) -> int:
         self.detector.find_contacts()
-        return int(boxes.count_owned(self.detector.contacts, self.detector.arranged.reach, low, high))
+        return int(boxes.count_owned(self.detector.contacts, self.detector.proxies.sphere, low, high))
 
     def contacts_in(self, low: np.ndarray, high: np.ndarray) -> ContactTable:
         self.detector.find_contacts()
-        table, arranged = self.contacts(), self.detector.arranged
-        reach = np.empty((self.rows.count, 4))
-        reach[arranged.order] = arranged.reach
-        of = lambda ids: reach[self.rows.rows_of(ids)]  # noqa: E731
+        table, proxies = self.contacts(), self.detector.proxies
+        sphere = np.empty((self.rows.count, 4))
+        sphere[proxies.order] = proxies.sphere
+        of = lambda ids: sphere[self.rows.rows_of(ids)]  # noqa: E731
         return table[boxes.owned(of(table.body_a), of(table.body_b), low, high)]

@@ -3,16 +3,16 @@
 In: contacts and the velocities at the start of the step. Out: velocities after the bounces, and their impulses.
 
 A contact that closes within the step, faster than a threshold, is a collision: the pair's normal velocity becomes
--e times what it is at the moment of touching, with Coulomb friction during the blow. Gravity acts before that moment and after it:
-with a blow at the start of the step and a whole step of gravity after it, the speed g h would be lost. The way is right, too: at the old
-velocity up to that moment, at the new one from then on, so that a blow changes the path of a body and not the energy of that path. One
+-e times what it is at the moment of touching, with Coulomb friction during the impact. Gravity acts before that moment and after it:
+with an impact at the start of the step and a whole step of gravity after it, the speed g h would be lost. The way is right, too: at the old
+velocity up to that moment, at the new one from then on, so that an impact changes the path of a body and not the energy of that path. One
 pair after the other, part by part of the step so that they come nearly in their order in time, until none closes
-faster than the threshold. After k blows on a body in a step, what closes more slowly than 3 k hundredths of the hardest of them counts
-no longer: in a crowd that is pressed together bounces get ever fainter and never end (inelastic collapse).
+faster than the threshold. After k impacts on a body in a step, contacts that close more slowly than 3 k hundredths of the hardest of them
+no longer count: in a compressed pack impacts get ever weaker and never end (inelastic collapse).
 
-Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share
-a blow (Newton's cradle: -1/3, 2/3, 2/3 instead of 0, 0, 1); one after the other, the blow travels through, and with e = 1
-every single collision keeps energy and momentum.
+Asking v_n+ >= -e v_n- of all contacts at once, as a bias of the cone problem, makes touching balls share an impulse (Newton's cradle: -1/3,
+2/3, 2/3 instead of 0, 0, 1); one after the other, the impulse travels through, and with e = 1 every single collision keeps energy and
+momentum.
 """
 
 import math
@@ -35,7 +35,7 @@ _laws = FORMS.of(contact_laws)
 bias_of, friction_of, restitution_of = _laws.bias_of, _laws.friction_of, _laws.restitution_of
 
 ROUNDS = 50  # then what still closes is left to the cone problem, without bounce
-FAINT = 0.03  # of the hardest blow on a body in this step, times their number: what closes more slowly is left to it likewise
+FAINT = 0.03  # of the hardest impact on a body in this step, times their number: what closes more slowly is left to it likewise
 PARTS = 8  # of a step, one after the other: impacts come nearly in their order in time
 TURNS = 200  # of processes, where several act on a body; then likewise
 MOST = 64  # contacts of a pair that are struck at once
@@ -43,13 +43,13 @@ PAIR_ROUNDS = 100  # for the contacts of one pair to agree
 
 
 class ImpactInput(NamedTuple):
-    """What impacts happen to. Of all, velocities change (``arranged.velocity``)."""
+    """What impacts happen to. Of all, velocities change (``proxies.velocity``)."""
 
     contacts: tuple  # ``Contacts``, perhaps with images of bodies
-    touching: tuple  # the same with the bodies themselves
-    arranged: tuple
+    folded_contacts: tuple  # the same with the bodies themselves
+    proxies: tuple
     inertia: np.ndarray  # world frame, see ``blocks.Unknowns``
-    carry: np.ndarray  # (contacts, 3) m/s at which surfaces move by themselves, or empty
+    surface_velocity: np.ndarray  # (contacts, 3) m/s at which surfaces move by themselves, or empty
     contact_values: np.ndarray  # of pairs of materials
     times: tuple  # s: the step, and how much later than its start the contacts are seen
     gravity: np.ndarray
@@ -59,10 +59,10 @@ class ImpactInput(NamedTuple):
 class ImpactState(NamedTuple):
     """What impacts leave, beside velocities."""
 
-    since: np.ndarray  # (n,) s from the start of the step: the time of the last blow on each body that can move
-    blow: np.ndarray  # (contacts, 3) N s on b
+    since: np.ndarray  # (n,) s from the start of the step: the time of the last impact on each body that can move
+    impact_impulse: np.ndarray  # (contacts, 3) N s on b
     shift: np.ndarray  # (n, 3) m: what the way of each body differs from that at its new velocity
-    blows: np.ndarray  # (n, 2) how many each body that can move has had, and the hardest, m/s
+    impact_stats: np.ndarray  # (n, 2) how many each body that can move has had, and the hardest, m/s
 
 
 class PairContacts(NamedTuple):
@@ -102,14 +102,14 @@ def add_impulse(velocity, body, mass, inertia, spin, rx, ry, rz, px, py, pz):
 
 
 @njit(**INNER)
-def lay_frame(c, contacts, arranged, frame):
+def lay_frame(c, contacts, proxies, frame):
     """``frame`` := normal, arm from a and arm from b of contact c, where the step looks."""
-    a, b, reach = contacts.a[c], contacts.b[c], arranged.reach
+    a, b, sphere = contacts.a[c], contacts.b[c], proxies.sphere
     for k in range(3):
         frame[k], frame[3 + k] = contacts.normal[c, k], contacts.arm[c, k]
-        frame[6 + k] = contacts.arm[c, k] + reach[a, k] - reach[b, k]
+        frame[6 + k] = contacts.arm[c, k] + sphere[a, k] - sphere[b, k]
     # a ball meets what cannot move with its surface, however far away that is where the step looks
-    tag, extent = arranged.tag, arranged.extent
+    tag, extent = proxies.tag, proxies.extent
     if tag[a, MOVES] == BALL and tag[b, MOVES] == 0:
         for k in range(3):
             frame[3 + k] = extent[a, 0] * frame[k]
@@ -119,22 +119,22 @@ def lay_frame(c, contacts, arranged, frame):
 
 
 @njit(**INNER)
-def velocity_at(c, frame, touching, velocity, carry):
+def velocity_at(c, frame, folded, velocity, surface_velocity):
     """(u, u . n) of contact c: velocity of b relative to a there."""
-    v, a, b = velocity, touching.a[c], touching.b[c]
+    v, a, b = velocity, folded.a[c], folded.b[c]
     ax, ay, az, bx, by, bz = frame[3], frame[4], frame[5], frame[6], frame[7], frame[8]
     ux = v[b, 0] - v[a, 0] + (v[b, 5] * bz - v[b, 6] * by) - (v[a, 5] * az - v[a, 6] * ay)
     uy = v[b, 1] - v[a, 1] + (v[b, 6] * bx - v[b, 4] * bz) - (v[a, 6] * ax - v[a, 4] * az)
     uz = v[b, 2] - v[a, 2] + (v[b, 4] * by - v[b, 5] * bx) - (v[a, 4] * ay - v[a, 5] * ax)
-    if carry.size > 0:
-        ux, uy, uz = ux + carry[c, 0], uy + carry[c, 1], uz + carry[c, 2]
+    if surface_velocity.size > 0:
+        ux, uy, uz = ux + surface_velocity[c, 0], uy + surface_velocity[c, 1], uz + surface_velocity[c, 2]
     return ux, uy, uz, ux * frame[0] + uy * frame[1] + uz * frame[2]
 
 
 @njit(**INNER)
 def responses(c, frame, given):
     """What a normal and a tangential impulse do to the relative velocity."""
-    a, b, inertia, masses = given.contacts.a[c], given.contacts.b[c], given.inertia, given.arranged.mass
+    a, b, inertia, masses = given.contacts.a[c], given.contacts.b[c], given.inertia, given.proxies.mass
     nx, ny, nz, mass = frame[0], frame[1], frame[2], masses[a, 0] + masses[b, 0]
     if inertia.size > 0:
         n, arm_a, arm_b = (nx, ny, nz), (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8])
@@ -146,15 +146,15 @@ def responses(c, frame, given):
 
 
 @njit(**INNER)
-def push(c, frame, given, px, py, pz, blow):
+def push(c, frame, given, px, py, pz, impact_impulse):
     """Impulse p on b and -p on a at contact c."""
-    a, b, inertia = given.touching.a[c], given.touching.b[c], given.inertia
-    velocity, mass = given.arranged.velocity, given.arranged.mass
+    a, b, inertia = given.folded_contacts.a[c], given.folded_contacts.b[c], given.inertia
+    velocity, mass = given.proxies.velocity, given.proxies.mass
     add_impulse(velocity, a, mass[a, 0], inertia, mass[a, 1], frame[3], frame[4], frame[5], -px, -py, -pz)
     add_impulse(velocity, b, mass[b, 0], inertia, mass[b, 1], frame[6], frame[7], frame[8], px, py, pz)
-    blow[c, 0] += px
-    blow[c, 1] += py
-    blow[c, 2] += pz
+    impact_impulse[c, 0] += px
+    impact_impulse[c, 1] += py
+    impact_impulse[c, 2] += pz
 
 
 @njit(**INNER)
@@ -173,11 +173,11 @@ def are_balls(a, b, tag):
 def meet_balls(c, given, weight, since, shift, frame):
     """When the balls of contact c touch after ``since``, or -1 where they do not within the step; ``frame`` := normal and arms then. Balls
     that graze each other turn about each other within the step: the normal where the step looks would make them gain energy."""
-    contacts, touching, arranged, gravity = given.contacts, given.touching, given.arranged, given.gravity
+    contacts, folded, proxies, gravity = given.contacts, given.folded_contacts, given.proxies, given.gravity
     step, lead = given.times
-    i, j, a, b = contacts.a[c], contacts.b[c], touching.a[c], touching.b[c]
-    reach, v = arranged.reach, arranged.velocity
-    dx, dy, dz = reach[j, 0] - reach[i, 0], reach[j, 1] - reach[i, 1], reach[j, 2] - reach[i, 2]
+    i, j, a, b = contacts.a[c], contacts.b[c], folded.a[c], folded.b[c]
+    sphere, v = proxies.sphere, proxies.velocity
+    dx, dy, dz = sphere[j, 0] - sphere[i, 0], sphere[j, 1] - sphere[i, 1], sphere[j, 2] - sphere[i, 2]
     sum_of_radii = math.sqrt(dx * dx + dy * dy + dz * dz) - float(contacts.gap[c])
     ux, uy, uz = float(v[b, 0] - v[a, 0]), float(v[b, 1] - v[a, 1]), float(v[b, 2] - v[a, 2])
     # where the line on which b now moves, seen from a, was at the start of the step
@@ -200,7 +200,7 @@ def meet_balls(c, given, weight, since, shift, frame):
     later = touch - since
     px, py, pz = px + later * wx, py + later * wy, pz + later * wz
     distance = max(math.sqrt(px * px + py * py + pz * pz), 1e-30)
-    share = arranged.extent[i, 0] / (arranged.extent[i, 0] + arranged.extent[j, 0])
+    share = proxies.extent[i, 0] / (proxies.extent[i, 0] + proxies.extent[j, 0])
     for k, p in enumerate((px, py, pz)):
         frame[k], frame[3 + k], frame[6 + k] = p / distance, share * p, (share - 1.0) * p
     return touch
@@ -209,23 +209,29 @@ def meet_balls(c, given, weight, since, shift, frame):
 @njit(**INNER)
 def foresee(first, last, given, restitution, threshold, since, shift, pair):
     """When the pair with the contacts first to last collides, s from the start of the step, or -1 where it does not within the step;
-    ``pair`` := where each touches, its target, and the load 0 where it closes, else -1. ``since``: the last blow that one of the bodies got
-    in this step."""
-    contacts, touching, arranged, carry, gravity = given.contacts, given.touching, given.arranged, given.carry, given.gravity
+    ``pair`` := where each touches, its target, and the load 0 where it closes, else -1. ``since``: the last impact on one of the bodies in
+    this step."""
+    contacts, folded, proxies, surface_velocity, gravity = (
+        given.contacts,
+        given.folded_contacts,
+        given.proxies,
+        given.surface_velocity,
+        given.gravity,
+    )
     step, lead = given.times
     moment = math.inf
-    a, b = touching.a[first], touching.b[first]
-    weight = min(arranged.tag[b, MOVES], 1) - min(arranged.tag[a, MOVES], 1)  # both fall: no relative acceleration
-    balls = carry.size == 0 and are_balls(a, b, arranged.tag)
+    a, b = folded.a[first], folded.b[first]
+    weight = min(proxies.tag[b, MOVES], 1) - min(proxies.tag[a, MOVES], 1)  # both fall: no relative acceleration
+    balls = surface_velocity.size == 0 and are_balls(a, b, proxies.tag)
     for c in range(first, last):
         frame, touch = pair.frames[c - first], -1.0
-        lay_frame(c, contacts, arranged, frame)
+        lay_frame(c, contacts, proxies, frame)
         if balls:
             touch = meet_balls(c, given, weight, since, shift, frame)
-        un = velocity_at(c, frame, touching, arranged.velocity, carry)[3]
+        un = velocity_at(c, frame, folded, proxies.velocity, surface_velocity)[3]
         pull = weight * (gravity[0] * frame[0] + gravity[1] * frame[1] + gravity[2] * frame[2])
         if not balls and un < -threshold:
-            gap = gap_now(c, contacts, touching, arranged, shift) + un * (since - lead) + 0.5 * pull * since * since
+            gap = gap_now(c, contacts, folded, proxies, shift) + un * (since - lead) + 0.5 * pull * since * since
             touch = since + time_to_touch(max(gap, 0.0), un + pull * since, pull)
         # corners that follow within half a step touch with the first: a flat box does not tumble
         closing = un < -threshold and 0.0 <= touch <= 1.5 * step
@@ -236,16 +242,16 @@ def foresee(first, last, given, restitution, threshold, since, shift, pair):
 
 
 @njit(**INNER)
-def gap_now(c, contacts, touching, arranged, shift):
+def gap_now(c, contacts, folded, proxies, shift):
     """The gap of contact c where the step looks, had its bodies always moved at the velocities that they have now."""
-    gap, i, j, a, b = float(contacts.gap[c]), contacts.a[c], contacts.b[c], touching.a[c], touching.b[c]
-    if not are_balls(a, b, arranged.tag):
+    gap, i, j, a, b = float(contacts.gap[c]), contacts.a[c], contacts.b[c], folded.a[c], folded.b[c]
+    if not are_balls(a, b, proxies.tag):
         for k in range(3):
             gap += contacts.normal[c, k] * (shift[b, k] - shift[a, k])
         return gap
     seen = now = 0.0
     for k in range(3):
-        away = arranged.reach[j, k] - arranged.reach[i, k]
+        away = proxies.sphere[j, k] - proxies.sphere[i, k]
         seen += away**2
         now += (away + shift[b, k] - shift[a, k]) ** 2
     return gap + math.sqrt(now) - math.sqrt(seen)
@@ -257,38 +263,44 @@ def closing_speed(first, last, given, pair):
     speed = 0.0
     for c in range(first, last):
         if pair.load[c - first] >= 0.0:
-            un = velocity_at(c, pair.frames[c - first], given.touching, given.arranged.velocity, given.carry)[3]
+            un = velocity_at(c, pair.frames[c - first], given.folded_contacts, given.proxies.velocity, given.surface_velocity)[3]
             speed = max(speed, -float(un))
     return speed
 
 
 @njit(**INNER)
-def strike(first, last, given, friction, blow, pair):
+def resolve_impact(first, last, given, friction, impact_impulse, pair):
     """Let one pair collide at its contacts first to last; all of them at once, or a flat box would tumble."""
-    touching, velocity, carry, target, load = given.touching, given.arranged.velocity, given.carry, pair.target, pair.load
+    folded, velocity, surface_velocity, target, load = (
+        given.folded_contacts,
+        given.proxies.velocity,
+        given.surface_velocity,
+        pair.target,
+        pair.load,
+    )
     for _ in range(1 if last - first == 1 else PAIR_ROUNDS):
         change = 0.0
         for c in range(first, last):
             if load[c - first] < 0.0:
                 continue
             frame = pair.frames[c - first]
-            un = velocity_at(c, frame, touching, velocity, carry)[3]
+            un = velocity_at(c, frame, folded, velocity, surface_velocity)[3]
             rn, _ = responses(c, frame, given)
             p = max(load[c - first] + (target[c - first] - un) / rn, 0.0) - load[c - first]
             load[c - first] += p
             change = max(change, abs(p) * rn)
-            push(c, frame, given, p * frame[0], p * frame[1], p * frame[2], blow)
+            push(c, frame, given, p * frame[0], p * frame[1], p * frame[2], impact_impulse)
         if change < 1e-9 * target[0]:
             break
     for c in range(first, last):
         if load[c - first] > 0.0 and friction > 0.0:
             frame = pair.frames[c - first]
-            ux, uy, uz, un = velocity_at(c, frame, touching, velocity, carry)
+            ux, uy, uz, un = velocity_at(c, frame, folded, velocity, surface_velocity)
             _, rt = responses(c, frame, given)
             tx, ty, tz = ux - un * frame[0], uy - un * frame[1], uz - un * frame[2]
             slip = math.sqrt(tx * tx + ty * ty + tz * tz)
             pt = -min(slip / rt, friction * load[c - first]) / max(slip, 1e-30)
-            push(c, frame, given, pt * tx, pt * ty, pt * tz, blow)
+            push(c, frame, given, pt * tx, pt * ty, pt * tz, impact_impulse)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -303,12 +315,12 @@ def count_partners(contacts, partners):
 
 
 @njit(**INNER)
-def correct_way(a, b, late, arranged, partners, old, shift):
+def correct_way(a, b, late, proxies, partners, old, shift):
     """The way of two bodies that bounced ``late`` seconds before where the step looks (negative: after it): that at the old velocities up
-    to the blow, and at the new ones from then on. Balls are struck as they touch, and this keeps their angular momentum. Of
+    to the impact, and at the new ones from then on. Balls are struck as they touch, and this keeps their angular momentum. Of
     two others that can move only the part along their new relative velocity does, where they touch nothing else."""
-    velocity, ia, ib = arranged.velocity, arranged.mass[a, 0], arranged.mass[b, 0]
-    if are_balls(a, b, arranged.tag) or ia == 0.0 or ib == 0.0:
+    velocity, ia, ib = proxies.velocity, proxies.mass[a, 0], proxies.mass[b, 0]
+    if are_balls(a, b, proxies.tag) or ia == 0.0 or ib == 0.0:
         for k in range(3):
             shift[a, k] += late * float(velocity[a, k] - old[0, k]) if ia > 0.0 else 0.0
             shift[b, k] += late * float(velocity[b, k] - old[1, k]) if ib > 0.0 else 0.0
@@ -334,19 +346,19 @@ def turning_speed(velocity, body, radius):
 
 
 @njit(**INNER)
-def may_strike(a, b, c, near_a, near_b, velocity, reach, normal, gap, step, fall):
+def may_strike(a, b, c, near_a, near_b, velocity, sphere, normal, gap, step, fall):
     """Whether a contact may close within the step at all: most of a gas do not, and this is quick to see."""
-    closing = turning_speed(velocity, a, reach[near_a, 3]) + turning_speed(velocity, b, reach[near_b, 3]) + fall
+    closing = turning_speed(velocity, a, sphere[near_a, 3]) + turning_speed(velocity, b, sphere[near_b, 3]) + fall
     for k in range(3):
         closing -= normal[c, k] * (velocity[b, k] - velocity[a, k])
     return gap <= 1.5 * step * closing * (1.0 + 1e-5)
 
 
 @njit(**INNER)
-def end_of_pair(first, end, touching):
+def end_of_pair(first, end, folded):
     """After the last of the contacts that belong to the pair of the first, as far as they are struck at once."""
     c = first
-    while c < end and touching.a[c] == touching.a[first] and touching.b[c] == touching.b[first] and c - first < MOST:
+    while c < end and folded.a[c] == folded.a[first] and folded.b[c] == folded.b[first] and c - first < MOST:
         c += 1
     return c
 
@@ -354,64 +366,64 @@ def end_of_pair(first, end, touching):
 @njit(**INNER)
 def may_meet(first, last, given, shift):
     """Whether any contact of a pair may close within the step."""
-    contacts, touching, arranged, gravity, step = given.contacts, given.touching, given.arranged, given.gravity, given.times[0]
-    a, b = touching.a[first], touching.b[first]
-    if given.carry.size > 0 or are_balls(a, b, arranged.tag):
+    contacts, folded, proxies, gravity, step = given.contacts, given.folded_contacts, given.proxies, given.gravity, given.times[0]
+    a, b = folded.a[first], folded.b[first]
+    if given.surface_velocity.size > 0 or are_balls(a, b, proxies.tag):
         return True
     fall, near = step * math.sqrt(gravity[0] ** 2 + gravity[1] ** 2 + gravity[2] ** 2), False
     for c in range(first, last):
-        gap, i, j = gap_now(c, contacts, touching, arranged, shift), contacts.a[c], contacts.b[c]
-        near |= may_strike(a, b, c, i, j, arranged.velocity, arranged.reach, contacts.normal, gap, step, fall)
+        gap, i, j = gap_now(c, contacts, folded, proxies, shift), contacts.a[c], contacts.b[c]
+        near |= may_strike(a, b, c, i, j, proxies.velocity, proxies.sphere, contacts.normal, gap, step, fall)
     return near
 
 
 @njit(**INNER)
 def moment_of_pair(first, last, given, state, pair):
     """When a pair collides, as ``foresee`` says, or -1."""
-    a, b, tag, blows = given.touching.a[first], given.touching.b[first], given.arranged.tag, state.blows
+    a, b, tag, impact_stats = given.folded_contacts.a[first], given.folded_contacts.b[first], given.proxies.tag, state.impact_stats
     restitution = restitution_of(given.contact_values, tag[a, MATERIAL], tag[b, MATERIAL])
     if restitution == 0.0 or not may_meet(first, last, given, state.shift):
         return -1.0
-    slowest = max(given.threshold, FAINT * max(blows[a, 0] * blows[a, 1], blows[b, 0] * blows[b, 1]))
+    slowest = max(given.threshold, FAINT * max(impact_stats[a, 0] * impact_stats[a, 1], impact_stats[b, 0] * impact_stats[b, 1]))
     return foresee(first, last, given, restitution, slowest, max(state.since[a], state.since[b]), state.shift, pair)
 
 
 @njit(**INNER)
 def strike_pair(first, last, moment, given, partners, state, pair, touched):
     """A pair collides; ``touched`` gets its bodies."""
-    a, b, arranged, old = given.touching.a[first], given.touching.b[first], given.arranged, pair.old
-    tag, velocity, since, blows = arranged.tag, arranged.velocity, state.since, state.blows
+    a, b, proxies, old = given.folded_contacts.a[first], given.folded_contacts.b[first], given.proxies, pair.old
+    tag, velocity, since, impact_stats = proxies.tag, proxies.velocity, state.since, state.impact_stats
     for k in range(3):
         old[0, k], old[1, k] = velocity[a, k], velocity[b, k]
     speed = closing_speed(first, last, given, pair)
-    strike(first, last, given, friction_of(given.contact_values, tag[a, MATERIAL], tag[b, MATERIAL]), state.blow, pair)
+    resolve_impact(first, last, given, friction_of(given.contact_values, tag[a, MATERIAL], tag[b, MATERIAL]), state.impact_impulse, pair)
     # (of two that can move, where a sheared cell comes between, the relative velocity is not that of the rows)
-    if given.carry.size == 0 or min(tag[a, MOVES], tag[b, MOVES]) == 0:
-        correct_way(a, b, given.times[1] - moment, arranged, partners, old, state.shift)
+    if given.surface_velocity.size == 0 or min(tag[a, MOVES], tag[b, MOVES]) == 0:
+        correct_way(a, b, given.times[1] - moment, proxies, partners, old, state.shift)
     for body in (a, b):
         if tag[body, MOVES] > 0:
             touched[body], since[body] = True, moment
-            blows[body, 0] += 1.0
-            blows[body, 1] = max(blows[body, 1], speed)
+            impact_stats[body, 0] += 1.0
+            impact_stats[body, 1] = max(impact_stats[body, 1], speed)
 
 
 @njit(**INNER)
-def bounce_once(horizon, given, partners, touched, barred, state, pair, later):
+def bounce_once(horizon, given, partners, touched, locked, state, pair, later):
     """One look at all pairs whose bodies have been ``touched``: those that collide before ``horizon`` do so; ``later`` gets the bodies of
     those that will after it. Returns the number of collisions, of pairs that wait for a barred body, and the bodies touched now."""
-    contacts, touching, tag = given.contacts, given.touching, given.arranged.tag
+    contacts, folded, tag = given.contacts, given.folded_contacts, given.proxies.tag
     touched_now, collisions, waiting = np.zeros(touched.size, np.bool_), 0, 0
     for tile in range(contacts.count.size):
         c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
         while c < end:
-            a, b, first = touching.a[c], touching.b[c], c
-            c = end_of_pair(first, end, touching)
+            a, b, first = folded.a[c], folded.b[c], c
+            c = end_of_pair(first, end, folded)
             if not (touched[a] or touched[b] or touched_now[a] or touched_now[b]):
                 continue
             moment = moment_of_pair(first, c, given, state, pair)
             if moment > horizon:
                 later[a], later[b] = later[a] or tag[a, MOVES] > 0, later[b] or tag[b, MOVES] > 0
-            elif moment >= 0.0 and barred.size > 0 and (barred[a] or barred[b]):
+            elif moment >= 0.0 and locked.size > 0 and (locked[a] or locked[b]):
                 waiting += 1
             elif moment >= 0.0:
                 strike_pair(first, c, moment, given, partners, state, pair, touched_now)
@@ -420,15 +432,15 @@ def bounce_once(horizon, given, partners, touched, barred, state, pair, later):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def bounce(given, partners, touched, barred, state):
+def solve_impacts(given, partners, touched, locked, state):
     """Let colliding pairs bounce. ``given``: ``ImpactInput``, ``state``: ``ImpactState``. ``partners``: how many others each body touches;
-    ``touched`` (n,): which have changed, so that their pairs must be looked at; ``barred`` (n,), or empty: bodies that may not be struck
-    now. Returns the number of collisions, and of those that wait for a barred body."""
+    ``touched`` (n,): which have changed, so that their pairs must be looked at; ``locked`` (n,), or empty: bodies that may not be struck
+    now. Returns the number of collisions, and of those that wait for a locked body."""
     collisions, waiting, pair = 0, 0, make_pair()
     for part in range(PARTS):
         horizon, later = given.times[0] * (part + 1) / PARTS, np.zeros(touched.size, np.bool_)
         for _ in range(ROUNDS):
-            struck, held, touched_now = bounce_once(horizon, given, partners, touched, barred, state, pair, later)
+            struck, held, touched_now = bounce_once(horizon, given, partners, touched, locked, state, pair, later)
             collisions, waiting = collisions + struck, waiting + held
             if struck == 0:
                 break
@@ -440,11 +452,17 @@ def bounce(given, partners, touched, barred, state):
 @njit(**INNER)
 def bias_after(k, frame, given, state, later, friction, scalars):
     """What the bias of contact k with restitution must be at least, so that the cone problem does not spoil a bounce; -inf: as it is."""
-    touching, arranged, gravity, blow, threshold = given.touching, given.arranged, given.gravity, state.blow, given.threshold
-    a, b, tag = touching.a[k], touching.b[k], arranged.tag
-    lay_frame(k, given.contacts, arranged, frame)
-    ux, uy, uz, un = velocity_at(k, frame, touching, arranged.velocity, given.carry)
-    struck = blow[k, 0] != 0.0 or blow[k, 1] != 0.0 or blow[k, 2] != 0.0
+    folded, proxies, gravity, impact_impulse, threshold = (
+        given.folded_contacts,
+        given.proxies,
+        given.gravity,
+        state.impact_impulse,
+        given.threshold,
+    )
+    a, b, tag = folded.a[k], folded.b[k], proxies.tag
+    lay_frame(k, given.contacts, proxies, frame)
+    ux, uy, uz, un = velocity_at(k, frame, folded, proxies.velocity, given.surface_velocity)
+    struck = impact_impulse[k, 0] != 0.0 or impact_impulse[k, 1] != 0.0 or impact_impulse[k, 2] != 0.0
     if not ((struck and un >= 0.0) or un > threshold or (later and un < -threshold)):
         return -math.inf, 0.0
     weight = min(tag[b, MOVES], 1) - min(tag[a, MOVES], 1)
@@ -455,40 +473,47 @@ def bias_after(k, frame, given, state, later, friction, scalars):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def leave_flying(given, state, scalars, margin, lifted):
-    """``lifted`` (c, 3) := ``carry`` and what to add to the bias of each contact, so that the cone problem does not undo or spoil impacts:
+    """``lifted`` (c, 3) := ``surface_velocity`` and what to add to the bias of each contact, so that the cone problem does not undo or
+    spoil impacts:
 
     - a gap is that between the bodies where their new ways lead, not where the step looked;
-    - pairs with restitution that part after a blow, or faster than the threshold, are not pushed out of each other besides, which would
+    - pairs with restitution that part after an impact, or faster than the threshold, are not pushed out of each other besides, which would
       be energy, and those that touch only after the end of the step are not slowed down by then: they bounce in the next one;
-      (those that a later blow has closing again, too slowly for an impact, are held as any contact is: balls that are struck from above in
-      step after step would sink into the floor);
+      (those that a later impact has closing again, too slowly for an impact, are held as any contact is: balls that are struck from above
+      in step after step would sink into the floor);
     - the cone model would take sliding of these for closing, so that it is taken out (mu |u_t|; Coulomb's law has it so anyway).
 
     Returns the largest penetration, m, on the ways that bodies really take: those that bounce do not get as deep as the step saw.
     """
-    contacts, touching, arranged, carry, since = given.contacts, given.touching, given.arranged, given.carry, state.since
-    blow, shift, law = state.blow, state.shift, (scalars.step, scalars.recovery, scalars.recovery_speed)
-    depth, pair, frame, tag = 0.0, make_pair(), np.empty(9), arranged.tag
+    contacts, folded, proxies, surface_velocity, since = (
+        given.contacts,
+        given.folded_contacts,
+        given.proxies,
+        given.surface_velocity,
+        state.since,
+    )
+    impact_impulse, shift, law = state.impact_impulse, state.shift, (scalars.step, scalars.recovery, scalars.recovery_speed)
+    depth, pair, frame, tag = 0.0, make_pair(), np.empty(9), proxies.tag
     for tile in range(contacts.count.size):
         c, end = contacts.start[tile], contacts.start[tile] + contacts.count[tile]
         while c < end:
-            a, b, first = touching.a[c], touching.b[c], c
-            c = end_of_pair(first, end, touching)
+            a, b, first = folded.a[c], folded.b[c], c
+            c = end_of_pair(first, end, folded)
             i, j = tag[a, MATERIAL], tag[b, MATERIAL]
             restitution, friction = restitution_of(given.contact_values, i, j), friction_of(given.contact_values, i, j)
             later = False
             if restitution > 0.0:
                 later = foresee(first, c, given, restitution, given.threshold, max(since[a], since[b]), shift, pair) < 0.0
             for k in range(first, c):
-                near = margin_of(margin, contacts.a[k], contacts.b[k], arranged.reach, arranged.extent, tag)
-                gap = gap_now(k, contacts, touching, arranged, shift)
-                seen, bias = bias_of(contacts.gap[k], near, 1.0, *law), bias_of(gap, near, 1.0, *law)
-                if blow[k, 0] == 0.0 and blow[k, 1] == 0.0 and blow[k, 2] == 0.0:
+                contact_distance = margin_of(margin, contacts.a[k], contacts.b[k], proxies.sphere, proxies.extent, tag)
+                gap = gap_now(k, contacts, folded, proxies, shift)
+                seen, bias = bias_of(contacts.gap[k], contact_distance, 1.0, *law), bias_of(gap, contact_distance, 1.0, *law)
+                if impact_impulse[k, 0] == 0.0 and impact_impulse[k, 1] == 0.0 and impact_impulse[k, 2] == 0.0:
                     depth = max(depth, -max(gap, float(contacts.gap[k])))
                 if restitution > 0.0:
                     least, slip = bias_after(k, frame, given, state, later, friction, scalars)
                     bias = max(bias, least) + slip
                 for axis in range(3):
-                    own = carry[k, axis] if carry.size > 0 else 0.0
+                    own = surface_velocity[k, axis] if surface_velocity.size > 0 else 0.0
                     lifted[k, axis] = own + (bias - seen) * contacts.normal[k, axis]
     return depth

@@ -1,4 +1,4 @@
-"""Territory: which contacts this process solves, where several share space (``gravel.engine.Partition``).
+"""Pair ownership: which contacts this process solves, where several share space (``gravel.engine.Partition``).
 
 In: candidate pairs, whose bodies are owned by this process, by others, or known to all. Out: the pairs that are this one's.
 
@@ -15,59 +15,59 @@ from numba import njit, prange
 from gravel.host.arrays import CHUNK, slack_of
 from gravel.host.periodic_images import windings_of
 from gravel.host.threads import INNER, Kernel
-from gravel.state import EVERYWHERE, LEAVING, MOVABLE, SHAPE, STATUS
+from gravel.state import MOVABLE, REPLICATED, SHAPE, STALE_GHOST, STATUS
 
 AMPLE = 1.01  # times a body's slack: what a top's angular velocity may grow by until the middle of a step
 
 
 @njit(**INNER)
-def owner_at(partition, place):
-    """Rank of the process to whose part a place belongs."""
+def owner_at(partition, point):
+    """Rank of the process to whose part a point belongs."""
     best, nearest = np.int64(0), math.inf
     if partition.centre.shape[0] > 0:
         for rank in range(partition.centre.shape[0]):
-            x = (place[0] - partition.centre[rank, 0]) * partition.plain[0]
-            y = (place[1] - partition.centre[rank, 1]) * partition.plain[1]
-            z = (place[2] - partition.centre[rank, 2]) * partition.plain[2]
+            x = (point[0] - partition.centre[rank, 0]) * partition.plain[0]
+            y = (point[1] - partition.centre[rank, 1]) * partition.plain[1]
+            z = (point[2] - partition.centre[rank, 2]) * partition.plain[2]
             away = x * x + y * y + z * z
             if away < nearest:
                 best, nearest = np.int64(rank), away
         return best
     node = np.int64(0 if partition.axis.size > 0 else -1)
     while node >= 0:
-        node = partition.child[node, 1 if place[partition.axis[node]] >= partition.cut[node] else 0]
+        node = partition.child[node, 1 if point[partition.axis[node]] >= partition.cut[node] else 0]
     return -1 - node
 
 
 @njit(**INNER)
-def owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k):
-    """Rank of the process that solves the contacts of two arranged bodies; -1: nobody does here."""
-    if owner_a <= LEAVING or owner_b <= LEAVING:
+def owner_of_pair(a, b, sphere, owner_a, owner_b, partition, lattice, point, k):
+    """Rank of the process that solves the contacts of two proxies; -1: none does here."""
+    if owner_a <= STALE_GHOST or owner_b <= STALE_GHOST:
         return np.int64(-1)
-    if owner_a == owner_b or owner_b == EVERYWHERE:
+    if owner_a == owner_b or owner_b == REPLICATED:
         return np.int64(owner_a)
-    if owner_a == EVERYWHERE:
+    if owner_a == REPLICATED:
         return np.int64(owner_b)
     for axis in range(3):
-        low = max(reach[a, axis] - reach[a, 3], reach[b, axis] - reach[b, 3])
-        high = min(reach[a, axis] + reach[a, 3], reach[b, axis] + reach[b, 3])
-        place[axis] = 0.5 * (low + high)
-    windings_of(place, lattice, k)
-    return owner_at(partition, place)
+        low = max(sphere[a, axis] - sphere[a, 3], sphere[b, axis] - sphere[b, 3])
+        high = min(sphere[a, axis] + sphere[a, 3], sphere[b, axis] + sphere[b, 3])
+        point[axis] = 0.5 * (low + high)
+    windings_of(point, lattice, k)
+    return owner_at(partition, point)
 
 
 @njit(**INNER)
-def keep_own_in_tile(tile, capacity, row, owner, reach, partition, lattice, pairs):
-    place, k = np.empty(3), np.zeros(3, np.int64)
+def keep_own_in_tile(tile, capacity, row, owner, sphere, partition, lattice, pairs):
+    point, k = np.empty(3), np.zeros(3, np.int64)
     first, kept = tile * capacity, 0
     pair_a, pair_b, rank = pairs.a, pairs.b, partition.rank
     for p in range(first, first + pairs.count[tile]):
         a, b = pair_a[p], pair_b[p]
         owner_a, owner_b = owner[row[a]], owner[row[b]]
-        if owner_a == owner_b or owner_b == EVERYWHERE:  # most are
+        if owner_a == owner_b or owner_b == REPLICATED:  # most are
             mine = owner_a == rank
         else:
-            mine = owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k) == rank
+            mine = owner_of_pair(a, b, sphere, owner_a, owner_b, partition, lattice, point, k) == rank
         if mine:
             pair_a[first + kept], pair_b[first + kept] = a, b
             kept += 1
@@ -75,20 +75,20 @@ def keep_own_in_tile(tile, capacity, row, owner, reach, partition, lattice, pair
 
 
 @Kernel
-def keep_own_pairs(capacity, row, owner, reach, partition, lattice, pairs):
-    """Pairs that others solve are taken out. ``row`` of each arranged body, ``owner`` of each row."""
+def keep_own_pairs(capacity, row, owner, sphere, partition, lattice, pairs):
+    """Pairs that others solve are taken out. ``row`` of each proxy, ``owner`` of each row."""
     for tile in prange(pairs.count.size):
-        keep_own_in_tile(np.int64(tile), capacity, row, owner, reach, partition, lattice, pairs)
+        keep_own_in_tile(np.int64(tile), capacity, row, owner, sphere, partition, lattice, pairs)
 
 
 @njit(**INNER)
-def border_of_chunk(chunk, bodies, owner, margin, step, partition, lattice, reach):
+def border_of_chunk(chunk, bodies, owner, margin, step, partition, lattice, radius):
     """reach (n,) := how far a body of this process, and all that it may touch in the next step, reaches from where it is at the step's
     start, if that is beyond this part; else -1. Returns how many do."""
     count, border, rank = 0, partition.border, partition.rank
     position, velocity, extent, tag, low, length = bodies.position, bodies.velocity, bodies.extent, bodies.tag, lattice.low, lattice.length
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, owner.size)):
-        reach[i] = -1.0
+        radius[i] = -1.0
         if owner[i] != rank:
             continue
         x, y, z = position[i, 0], position[i, 1], position[i, 2]
@@ -104,16 +104,16 @@ def border_of_chunk(chunk, bodies, owner, margin, step, partition, lattice, reac
             if length[axis] < math.inf:
                 inside &= position[i, axis] - r > low[axis] and position[i, axis] + r < low[axis] + length[axis]
         if not inside:
-            reach[i] = r
+            radius[i] = r
             count += 1
     return count
 
 
 @Kernel
-def find_border(bodies, owner, margin, step, partition, lattice, count, reach):
+def find_border(bodies, owner, margin, step, partition, lattice, count, radius):
     """reach (n,) := how far bodies reach that reach beyond this part, else -1; ``count`` (chunks,): how many of each chunk do."""
     for chunk in prange(count.size):
-        count[chunk] = border_of_chunk(np.int64(chunk), bodies, owner, margin, step, partition, lattice, reach)
+        count[chunk] = border_of_chunk(np.int64(chunk), bodies, owner, margin, step, partition, lattice, radius)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
@@ -126,21 +126,23 @@ def list_touched(contacts, touched):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def list_moved_contacts(memory, rows, owner, row_of_id, reach, partition, lattice, contact, target):
-    """Remembered contacts that another process solves from now on, and its rank; only bodies at the border, those of others and those that
-    all know (``rows``) can have found one. Returns how many, even those that have no room. Across the border of a periodic cell none is
-    handed over."""
-    place, k, count = np.empty(3), np.zeros(3, np.int64), 0
+def list_moved_contacts(cache, rows, owner, row_of_id, sphere, partition, lattice, contact, target):
+    """Cached contacts that another process solves from now on, and its rank; only bodies at the border, ghosts and replicated bodies
+    (``rows``) can have found one. Returns how many, even those that have no room. Across the border of a periodic cell none migrates."""
+    point, k, count = np.empty(3), np.zeros(3, np.int64), 0
     for i in rows:
-        if i >= memory.first.size:
+        if i >= cache.first.size:
             continue
-        for c in range(memory.first[i], memory.first[i] + memory.number[i]):
-            a, b = row_of_id[memory.a[c]], row_of_id[memory.b[c]]
+        for c in range(cache.first[i], cache.first[i] + cache.number[i]):
+            a, b = row_of_id[cache.a[c]], row_of_id[cache.b[c]]
             if a < 0 or b < 0:
                 continue
             owner_a, owner_b = owner[a], owner[b]
-            owner_a, owner_b = owner_a if owner_a > LEAVING else LEAVING - owner_a, owner_b if owner_b > LEAVING else LEAVING - owner_b
-            rank = owner_of_pair(a, b, reach, owner_a, owner_b, partition, lattice, place, k)
+            owner_a, owner_b = (
+                owner_a if owner_a > STALE_GHOST else STALE_GHOST - owner_a,
+                owner_b if owner_b > STALE_GHOST else STALE_GHOST - owner_b,
+            )
+            rank = owner_of_pair(a, b, sphere, owner_a, owner_b, partition, lattice, point, k)
             if rank != partition.rank:
                 if count < target.size:
                     contact[count], target[count] = c, rank
@@ -150,8 +152,8 @@ def list_moved_contacts(memory, rows, owner, row_of_id, reach, partition, lattic
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def adopt_contacts(known, place_of, contacts, identity, impulse, torque):
-    """``impulse`` and ``torque`` of this step's contacts := those that other processes remember (``known``: ids a and b, features,
-    impulses, torques; ``place_of`` (k, 2) their bodies among the arranged ones, or -1)."""
+    """``impulse`` and ``torque`` of this step's contacts := those that other processes have cached (``known``: ids a and b, features,
+    impulses, torques; ``place_of`` (k, 2) their bodies among the proxies, or -1)."""
     a, b, feature, old_impulse, old_torque = known
     for k in range(a.size):
         for side in range(2):

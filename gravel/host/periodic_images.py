@@ -1,8 +1,8 @@
 """Periodic space: bodies near a border of the cell are seen on its other side, too.
 
-In: the bodies where the step looks, and the lattice by which the cell repeats itself. Out: ``Seen``, the same bodies folded into the cell,
-followed by images of those that may touch something across a border. Every later stage of detection takes images for bodies like any
-other, so all shapes and broad phases know periodic space. Two bodies that touch across a border are found twice, each with the other's
+In: the bodies where the step looks, and the lattice by which the cell repeats itself. Out: ``PeriodicBodies``, the same bodies folded into
+the cell, followed by images of those that may touch something across a border. Every later stage of detection takes images for bodies like
+any other, so all shapes and broad phases know periodic space. Two bodies that touch across a border are found twice, each with the other's
 image; ``fold_pairs`` keeps the one in which the lower id is the body itself, and hands it to that body's tile.
 
 Bodies that forces cannot move and that are large against the cell (floors, walls, terrain), and planes, have no images and touch none:
@@ -24,44 +24,44 @@ from gravel.state import MOVABLE, SHAPE, STATUS
 
 STAYS = ("id", "inverse_mass", "extent", "geometry")  # fields that change only when rows do
 ENDLESS = Lattice(np.full(3, -math.inf), np.full(3, math.inf), 0, 2, 0.0, np.zeros(3), 0.0)  # space that does not repeat itself
-CELLS = 4.0  # times its reach that the cell must be long for a body
+CELLS = 4.0  # times its radius that the cell must be long for a body
 
 
-class Seen(NamedTuple):
-    """What detection sees of a periodic scene."""
+class PeriodicBodies(NamedTuple):
+    """The bodies of a periodic scene, folded into the cell, and their periodic images."""
 
     bodies: BodyArrays  # n bodies, then m images
     source: np.ndarray  # (n + m,) row of the body that each is, or is an image of
-    drift: np.ndarray  # (n + m, 3) m/s: what its copy of the cell moves at, against the cell itself
+    drift: np.ndarray  # (n + m, 3) m/s: velocity of its image of the cell relative to the cell itself
 
 
 @njit(**INNER)
-def windings_of(place, lattice, k):
-    """k (3,) := how many cells a place lies from the cell itself; ``place`` := the same place within the cell."""
+def windings_of(point, lattice, k):
+    """k (3,) := how many cells a point lies from the cell itself; ``point`` := the same point within the cell."""
     first = lattice.gradient
     for turn in range(3):
         axis = (first + turn) % 3
         k[axis] = 0
         if lattice.length[axis] < math.inf:
-            k[axis] = np.int64(math.floor((place[axis] - lattice.low[axis]) / lattice.length[axis]))
-            shift(place, lattice, axis, -k[axis])
-            if place[axis] >= lattice.low[axis] + lattice.length[axis]:  # rounded up
+            k[axis] = np.int64(math.floor((point[axis] - lattice.low[axis]) / lattice.length[axis]))
+            shift(point, lattice, axis, -k[axis])
+            if point[axis] >= lattice.low[axis] + lattice.length[axis]:  # rounded up
                 k[axis] += 1
-                shift(place, lattice, axis, -1)
+                shift(point, lattice, axis, -1)
 
 
 @njit(**INNER)
-def shift(place, lattice, axis, k):
-    """Move a place by k cells along an axis."""
+def shift(point, lattice, axis, k):
+    """Move a point by k cells along an axis."""
     if k != 0:  # axes that do not repeat have no length
-        place[axis] += k * lattice.length[axis]
+        point[axis] += k * lattice.length[axis]
         if axis == lattice.gradient:
-            place[lattice.direction] += k * lattice.tilt
+            point[lattice.direction] += k * lattice.tilt
 
 
 @njit(**INNER)
 def drift_of(lattice, k, axis):
-    """Velocity of a copy of the cell that is k (3,) cells away, along an axis."""
+    """Velocity along an axis of the image of the cell that lies k (3,) cells away."""
     drift = k[axis] * lattice.rate[axis]
     return drift + k[lattice.gradient] * lattice.tilt_rate if axis == lattice.direction else drift
 
@@ -72,27 +72,27 @@ def shortest(lattice):
 
 
 @njit(**INNER)
-def reach_of(i, velocity, extent, tag, margin, step):
+def swept_radius(i, velocity, extent, tag, margin, step):
     return extent[i, 3] + slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS], tag[i, SHAPE])
 
 
 @njit(**INNER)
-def is_whole(reach, movable, lattice):
+def is_whole(radius, movable, lattice):
     """Whether a body stands where it is, without images."""
-    return reach == math.inf or (not movable and CELLS * reach > shortest(lattice))
+    return radius == math.inf or (not movable and CELLS * radius > shortest(lattice))
 
 
 @njit(**INNER)
 def largest_of_chunk(chunk, bodies, lattice, margin, step, largest):
-    """largest[chunk] := (largest reach of what has images, and the row of the largest body that can move and its reach)."""
+    """largest[chunk] := (largest radius of what has images, and the row of the largest body that can move and its radius)."""
     velocity, extent, tag = bodies.velocity, bodies.extent, bodies.tag
     most, worst, row = 0.0, 0.0, -1.0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):
-        reach, movable = reach_of(i, velocity, extent, tag, margin, step), tag[i, STATUS] == MOVABLE
-        if not is_whole(reach, movable, lattice):
-            most = max(most, reach)
-            if movable and reach > worst:
-                worst, row = reach, float(i)
+        radius, movable = swept_radius(i, velocity, extent, tag, margin, step), tag[i, STATUS] == MOVABLE
+        if not is_whole(radius, movable, lattice):
+            most = max(most, radius)
+            if movable and radius > worst:
+                worst, row = radius, float(i)
     largest[chunk, 0], largest[chunk, 1], largest[chunk, 2] = most, worst, row
 
 
@@ -103,8 +103,8 @@ def find_largest(bodies, lattice, margin, step, largest):
 
 
 @njit(**INNER)
-def images_of(i, at, place, home, k, near, lattice, bodies, source, drift):
-    """Images of body i, whose folded place is ``home``, from row ``at`` on; returns the next row. ``near``: how far from the cell images
+def images_of(i, at, point, home, k, near, lattice, bodies, source, drift):
+    """Images of body i, whose folded position is ``home``, from row ``at`` on; returns the next row. ``near``: how far from the cell images
     count. Rows beyond the end are only counted."""
     first, d = lattice.gradient, lattice.direction
     second, third = (first + 1) % 3, (first + 2) % 3
@@ -112,64 +112,64 @@ def images_of(i, at, place, home, k, near, lattice, bodies, source, drift):
     own0, own1, own2 = k[0], k[1], k[2]
     for u in range(-last_u, last_u + 1):
         for axis in range(3):
-            place[axis] = home[axis]
-        shift(place, lattice, first, u)
+            point[axis] = home[axis]
+        shift(point, lattice, first, u)
         base = 0
         if u != 0 and lattice.length[d] < math.inf:  # shear has moved the layer: back into the cell
-            base = -np.int64(math.floor((place[d] - lattice.low[d]) / lattice.length[d]))
-            shift(place, lattice, d, base)
-        if not is_near(place, first, near, lattice):
+            base = -np.int64(math.floor((point[d] - lattice.low[d]) / lattice.length[d]))
+            shift(point, lattice, d, base)
+        if not is_near(point, first, near, lattice):
             continue
         for v in range(-last_v, last_v + 1):
-            shift(place, lattice, second, v)
-            if is_near(place, second, near, lattice):
+            shift(point, lattice, second, v)
+            if is_near(point, second, near, lattice):
                 for w in range(-last_w, last_w + 1):
-                    shift(place, lattice, third, w)
-                    if (u != 0 or v != 0 or w != 0) and is_near(place, third, near, lattice):
+                    shift(point, lattice, third, w)
+                    if (u != 0 or v != 0 or w != 0) and is_near(point, third, near, lattice):
                         if at < source.size:
                             k[0], k[1], k[2] = own0, own1, own2
                             k[first] += u
                             k[second] += v
                             k[third] += w
                             k[d] += base
-                            write_image(i, at, place, k, lattice, bodies, source, drift)
+                            write_image(i, at, point, k, lattice, bodies, source, drift)
                         at += 1
-                    shift(place, lattice, third, -w)
-            shift(place, lattice, second, -v)
+                    shift(point, lattice, third, -w)
+            shift(point, lattice, second, -v)
     k[0], k[1], k[2] = own0, own1, own2
     return at
 
 
 @njit(**INNER)
 def spans(lattice, axis):
-    """How many copies of the cell are looked at on each side."""
+    """How many images of the cell are searched on each side."""
     return 1 if lattice.length[axis] < math.inf else 0
 
 
 @njit(**INNER)
-def is_near(place, axis, near, lattice):
+def is_near(point, axis, near, lattice):
     low, length = lattice.low[axis], lattice.length[axis]
-    return not (length < math.inf) or (place[axis] >= low - near and place[axis] <= low + length + near)
+    return not (length < math.inf) or (point[axis] >= low - near and point[axis] <= low + length + near)
 
 
 @njit(**INNER)
-def is_inner(place, near, lattice):
-    """Whether a place within the cell is so far from its borders that it has no images."""
+def is_inner(point, near, lattice):
+    """Whether a point within the cell is so far from its borders that it has no images."""
     inner = True
     for axis in range(3):
         low, length = lattice.low[axis], lattice.length[axis]
         if length < math.inf:
-            inner &= place[axis] > low + near and place[axis] < low + length - near
+            inner &= point[axis] > low + near and point[axis] < low + length - near
     return inner
 
 
 @njit(**INNER)
-def write_image(i, at, place, k, lattice, bodies, source, drift):
-    """Row ``at`` of what is seen := body i, at a place that lies k cells from its own."""
+def write_image(i, at, point, k, lattice, bodies, source, drift):
+    """Row ``at`` of ``bodies`` := the image of body i that lies k cells from it."""
     source[at] = i
     for axis in range(3):
         drift[at, axis] = drift_of(lattice, k, axis)
-        bodies.position[at, axis] = place[axis]
+        bodies.position[at, axis] = point[axis]
         bodies.velocity[at, axis] = bodies.velocity[i, axis] + drift[at, axis]
         bodies.velocity[at, 4 + axis] = bodies.velocity[i, 4 + axis]
     for column in range(4):
@@ -182,18 +182,18 @@ def write_image(i, at, place, k, lattice, bodies, source, drift):
 
 
 @njit(**INNER)
-def look_at_chunk(chunk, at, bodies, lattice, margin, step, most, seen, source, drift):
+def look_at_chunk(chunk, at, bodies, lattice, margin, step, most, periodic, source, drift):
     """Bodies of a chunk folded into the cell, and their images from row ``at`` on; returns the next row. Without room in ``source`` the
     images are only counted."""
     position, velocity, extent, tag = bodies.position, bodies.velocity, bodies.extent, bodies.tag
-    to_position, to_velocity, to_quaternion, to_tag = seen.position, seen.velocity, seen.quaternion, seen.tag
+    to_position, to_velocity, to_quaternion, to_tag = periodic.position, periodic.velocity, periodic.quaternion, periodic.tag
     quaternion, writes = bodies.quaternion, source.size > 0
-    place, home, k = np.empty(3), np.empty(3), np.zeros(3, np.int64)
+    point, home, k = np.empty(3), np.empty(3), np.zeros(3, np.int64)
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):
         home[0], home[1], home[2] = position[i, 0], position[i, 1], position[i, 2]
         k[0] = k[1] = k[2] = 0
-        reach = reach_of(i, velocity, extent, tag, margin, step)
-        near, whole = reach + most, is_whole(reach, tag[i, STATUS] == MOVABLE, lattice)
+        radius = swept_radius(i, velocity, extent, tag, margin, step)
+        near, whole = radius + most, is_whole(radius, tag[i, STATUS] == MOVABLE, lattice)
         inner = whole or is_inner(home, near, lattice)
         if not inner:
             windings_of(home, lattice, k)
@@ -210,7 +210,7 @@ def look_at_chunk(chunk, at, bodies, lattice, margin, step, most, seen, source, 
                 to_quaternion[i, column] = quaternion[i, column]
                 to_tag[i, column] = tag[i, column]
         if not inner:
-            at = images_of(i, at, place, home, k, near, lattice, seen, source, drift)
+            at = images_of(i, at, point, home, k, near, lattice, periodic, source, drift)
     return at
 
 
@@ -226,26 +226,26 @@ def count_images(bodies, lattice, margin, step, most, source, drift, count):
 
 
 @Kernel
-def fill_seen(bodies, lattice, margin, step, most, count, seen, source, drift):
-    """``seen`` gets the bodies and their images; ``source`` and ``drift`` as of ``Seen``. What of the bodies stays from step to step
-    (``STAYS``) is in its first rows already."""
+def fill_periodic(bodies, lattice, margin, step, most, count, periodic, source, drift):
+    """``periodic`` gets the bodies and their images; ``source`` and ``drift`` as of ``PeriodicBodies``. What of the bodies stays from step
+    to step (``STAYS``) is in its first rows already."""
     n = bodies.tag.shape[0]
     for chunk in prange(count.size - 1):
-        look_at_chunk(np.int64(chunk), n + count[chunk], bodies, lattice, margin, step, most, seen, source, drift)
+        look_at_chunk(np.int64(chunk), n + count[chunk], bodies, lattice, margin, step, most, periodic, source, drift)
 
 
 @njit(**INNER)
-def is_kept(real, image, arranged, lattice):
+def is_kept(real, image, proxies, lattice):
     """Whether a pair of a body and an image is the one of two that counts, and counts at all."""
-    whole = not arranged.tag[real, MOVES] and CELLS * arranged.reach[real, 3] > shortest(lattice)
-    return not whole and arranged.id[real] < arranged.id[image]
+    whole = not proxies.tag[real, MOVES] and CELLS * proxies.sphere[real, 3] > shortest(lattice)
+    return not whole and proxies.id[real] < proxies.id[image]
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def take_out_images(capacity, bodies, arranged, lattice, pairs, found):
+def take_out_images(capacity, bodies, proxies, lattice, pairs, found):
     """Pairs keep what needs no image; ``found`` := those with one that count, as real * 2^32 + image. Returns how many these are, even
     those that have no room; the pairs are changed only if all have."""
-    order, total = arranged.order, 0
+    order, total = proxies.order, 0
     for write in range(2):
         at = 0
         if write and total > found.size:
@@ -261,7 +261,7 @@ def take_out_images(capacity, bodies, arranged, lattice, pairs, found):
                     kept += 1
                 elif not (image_a and image_b):
                     real, image = (b, a) if image_a else (a, b)
-                    if is_kept(real, image, arranged, lattice):
+                    if is_kept(real, image, proxies, lattice):
                         if write:
                             found[at] = real << 32 | image
                         at += 1
@@ -305,14 +305,14 @@ def put_back(found, tile_size, capacity, pairs):
         last = first
 
 
-def fold_pairs(capacity, bodies, arranged, lattice, tile_size, pairs):
+def fold_pairs(capacity, bodies, proxies, lattice, tile_size, pairs):
     """Pairs without doubles across borders, the body itself first; returns the most that a tile has (with too little room for them, only
     that). ``bodies``: how many rows are bodies."""
     found = np.empty(max(64, bodies // 4), np.int64)
-    total = take_out_images(capacity, bodies, arranged, lattice, pairs, found)
+    total = take_out_images(capacity, bodies, proxies, lattice, pairs, found)
     if total > len(found):
         found = np.empty(total, np.int64)
-        take_out_images(capacity, bodies, arranged, lattice, pairs, found)
+        take_out_images(capacity, bodies, proxies, lattice, pairs, found)
     found = np.sort(found[:total])
     most = most_after(found, tile_size, pairs)
     if most <= capacity:
@@ -321,19 +321,19 @@ def fold_pairs(capacity, bodies, arranged, lattice, tile_size, pairs):
 
 
 @njit(**INNER)
-def home_of_chunk(chunk, order, source, place_of, home):
+def home_of_chunk(chunk, order, source, index_of, home):
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
-        home[i] = place_of[source[order[i]]]
+        home[i] = index_of[source[order[i]]]
 
 
 @Kernel
-def find_homes(order, source, place_of, row, home):
-    """row (n + m,) := row of the body that each arranged one is or is an image of; home := the place of that body."""
+def find_homes(order, source, index_of, row, home):
+    """row (n + m,) := row of the body that each proxy is or is an image of; home := the proxy of that body."""
     for i in range(order.size):
-        place_of[order[i]] = i
+        index_of[order[i]] = i
         row[i] = source[order[i]]
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        home_of_chunk(np.int64(chunk), order, source, place_of, home)
+        home_of_chunk(np.int64(chunk), order, source, index_of, home)
 
 
 @njit(**INNER)
@@ -351,7 +351,7 @@ def fold_contacts(contacts, home, a, b):
 
 @njit(**INNER)
 def wrap_chunk(chunk, position, velocity, winding, tag, free, lattice):
-    place, k = np.empty(3), np.zeros(3, np.int64)
+    point, k = np.empty(3), np.zeros(3, np.int64)
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):
         if tag[i, STATUS] != MOVABLE or (free.size > 0 and not free[i]):
             continue
@@ -361,10 +361,10 @@ def wrap_chunk(chunk, position, velocity, winding, tag, free, lattice):
         if inside:
             continue
         for axis in range(3):
-            place[axis] = position[i, axis]
-        windings_of(place, lattice, k)
+            point[axis] = position[i, axis]
+        windings_of(point, lattice, k)
         for axis in range(3):
-            position[i, axis] = place[axis]
+            position[i, axis] = point[axis]
             winding[i, axis] += k[axis]
             velocity[i, axis] -= drift_of(lattice, k, axis)
 
@@ -397,16 +397,16 @@ class GhostBuilder:
         most = largest[:, 0].max()
         count_images(bodies, *rest, most, np.empty(0, np.int32), np.empty((0, 3)), count)
         total = n + int(count[-1])
-        seen = self.buffers.kept("seen", total, lambda: self._seen(total, bodies))
+        periodic = self.buffers.kept("seen", total, lambda: self._allocate_periodic_bodies(total, bodies))
         known = version, *(id(self.buffers.held[f"seen_{name}"]) for name in STAYS)
         if self.copied != known:
             self.copied = known
             for name in STAYS:
-                getattr(seen.bodies, name)[:n] = getattr(bodies, name)
-        fill_seen(bodies, *rest, most, count, *seen)
-        return seen
+                getattr(periodic.bodies, name)[:n] = getattr(bodies, name)
+        fill_periodic(bodies, *rest, most, count, *periodic)
+        return periodic
 
-    def _seen(self, total, bodies):
+    def _allocate_periodic_bodies(self, total, bodies):
         array = self.buffers.array
         fields = (array(f"seen_{name}", total, of.shape[1:], of.dtype) for name, of in bodies._asdict().items())
-        return Seen(BodyArrays(*fields), array("seen_source", total, dtype="i4"), array("seen_drift", total, (3,), "f8"))
+        return PeriodicBodies(BodyArrays(*fields), array("seen_source", total, dtype="i4"), array("seen_drift", total, (3,), "f8"))

@@ -478,7 +478,7 @@ def product(a, b):
 
 @njit(**INNER)
 def cast_ray(ray, reach, bodies, in_tree, tree, surfaces, nodes, mesh_nodes):
-    """(distance to the first surface ahead or inf, place of the body in the order or -1, its triangle or child). Of surfaces at
+    """(distance to the first surface ahead or inf, index of the body in the order or -1, its triangle or child). Of surfaces at
     one distance, the body with the lowest id counts."""
     order, boxes, n, room = bodies.order, bodies.boxes, bodies.order.size, leaf_room_of(in_tree)
     ix, iy, iz = inverse_of(ray.dx), inverse_of(ray.dy), inverse_of(ray.dz)
@@ -550,7 +550,7 @@ def vertices_along(geometry, scale, library, x, y, z):
 
 @njit(**INNER)
 def solid_along(kind, size, geometry, library, x, y, z):
-    """(lowest, highest) place of a solid along a direction (x, y, z) of length one, in its frame."""
+    """(lowest, highest) extent of a solid along a direction (x, y, z) of length one, in its frame."""
     a, b, c, _ = size
     aside = math.sqrt(max(1.0 - z * z, 0.0))
     if kind == CONE:

@@ -1,8 +1,8 @@
 """Bodies that sleep: which of them are touched by one that is awake, and the impulses of their contacts until they wake.
 
-A sleeper is arranged as a body that cannot move: pairs of sleepers, or of a sleeper and a fixed body, are not listed. What the last step
-knew of their contacts (``contact_cache``) would be lost; it is kept aside by ids (``Slept``) and given back to those that wake, so that
-they start as they stopped.
+A sleeper's proxy is that of a body that cannot move: pairs of sleepers, or of a sleeper and a fixed body, are not listed. What the last
+step knew of their contacts (``contact_cache``) would be lost; it is kept aside by ids (``Slept``) and given back to those that wake, so
+that they start as they stopped.
 """
 
 from typing import NamedTuple
@@ -11,12 +11,12 @@ import numpy as np
 from numba import njit
 
 from gravel.formulas.bounds import MOVES
-from gravel.host.contact_cache import Memory, listed
+from gravel.host.contact_cache import ContactCache, listed
 from gravel.state import SLEEPING, STATUS
 
 
 class Slept(NamedTuple):
-    """Contacts of sleeping bodies, as in ``contact_cache.Memory``; torques are always there."""
+    """Contacts of sleeping bodies, as in ``contact_cache.ContactCache``; torques are always there."""
 
     a: np.ndarray
     b: np.ndarray
@@ -32,7 +32,7 @@ def nothing_slept(real):
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def find_touched(contacts, moves, row, tag, touched):
-    """touched[row] := 1 for sleepers that have a contact with a body that is awake and can move. ``moves``: tags of the arranged bodies,
+    """touched[row] := 1 for sleepers that have a contact with a body that is awake and can move. ``moves``: tags of the proxies,
     ``row``: their rows, ``tag``: of the rows."""
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
@@ -44,18 +44,18 @@ def find_touched(contacts, moves, row, tag, touched):
 
 
 def put_aside(slept, last, asleep, rows_of):
-    """``slept`` and what the memory of the ``last`` step holds of the rows that are ``asleep`` (a mask)."""
-    places = listed(last.first, last.number)
-    of_sleepers = [_marked(asleep, rows_of(ends[places])) for ends in (last.a, last.b)]
-    places = places[of_sleepers[0] | of_sleepers[1]]
+    """``slept`` and what the cache of the ``last`` step holds of the rows that are ``asleep`` (a mask)."""
+    indices = listed(last.first, last.number)
+    of_sleepers = [_marked(asleep, rows_of(ends[indices])) for ends in (last.a, last.b)]
+    indices = indices[of_sleepers[0] | of_sleepers[1]]
     torque = last.torque if len(last.torque) else np.zeros((len(last.a), 3), last.impulse.dtype)
     own = (last.a, last.b, last.feature, last.impulse, torque)
-    return Slept(*(np.concatenate([old, new[places]]) for old, new in zip(slept, own)))
+    return Slept(*(np.concatenate([old, new[indices]]) for old, new in zip(slept, own)))
 
 
 def give_back(slept, last, woken, rows_of):
-    """(what is left of ``slept``, the memory of the ``last`` step with the contacts of the rows that have ``woken``, a mask). Contacts that
-    were in the memory keep their places: tables of the last step refer to them."""
+    """(what is left of ``slept``, the cache of the ``last`` step with the contacts of the rows that have ``woken``, a mask). Contacts that
+    were in the cache keep their indices: tables of the last step refer to them."""
     rows = [rows_of(ends) for ends in (slept.a, slept.b)]
     of_a, of_b = (_marked(woken, of) for of in rows)
     back, owner = of_a | of_b, np.where(of_a, *rows)
@@ -68,7 +68,7 @@ def give_back(slept, last, woken, rows_of):
     torque = last.torque if len(last.torque) else np.zeros((len(last.a), 3), last.impulse.dtype)
     own = (last.a, last.b, last.feature, last.impulse, torque)
     columns = (np.concatenate([old, new[order]]) for old, new in zip(own, slept))
-    return Slept(*(values[~back] for values in slept)), Memory(*columns, first, number)
+    return Slept(*(values[~back] for values in slept)), ContactCache(*columns, first, number)
 
 
 def _marked(mask, rows):

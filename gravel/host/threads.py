@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 from numba import njit
 
-from gravel.interrupts import HeldBack
+from gravel.interrupts import DeferInterrupt
 
 try:
     import resource
@@ -56,14 +56,14 @@ class Kernel:
     forked = False  # whether this process was forked off one whose threads had started
 
     def __init__(self, function):
-        alone = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        alone.__qualname__, alone.__doc__ = function.__qualname__, function.__doc__
+        serial = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        serial.__qualname__, serial.__doc__ = function.__qualname__, function.__doc__
         self.name, self.__doc__ = function.__name__, function.__doc__
-        self.alone = njit(nogil=True, error_model="numpy", cache=True)(named("alone")(alone))
-        self.threaded = njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)(function)
+        self.serial = njit(nogil=True, error_model="numpy", cache=True)(named("serial")(serial))
+        self.parallel = njit(parallel=PARALLEL, nogil=True, error_model="numpy", cache=True)(function)
 
     def __call__(self, *arguments):
-        return (self.alone if Kernel.one_thread else self.threaded)(*arguments)
+        return (self.serial if Kernel.one_thread else self.parallel)(*arguments)
 
 
 SMALL = 1500  # bodies: below, starting threads takes longer than it saves
@@ -88,8 +88,8 @@ def layer():
     return numba.config.THREADING_LAYER
 
 
-class Crowd:
-    """How many threads a crowded machine leaves us. Threads that work in step wait for the slowest: where another process has taken a
+class AdaptiveThreadCount:
+    """How many threads to use on a busy machine. Threads that work in step wait for the slowest: where another process has taken a
     core, all of them wait for its time slice, hundreds of times a step, and one thread alone would be ten times as fast.
 
     The operating system counts how often it took a core away from us, and how long we had one. Where it is often and our threads
@@ -131,7 +131,7 @@ class Crowd:
         return usage.ru_nivcsw, usage.ru_utime + usage.ru_stime
 
 
-crowd = Crowd()
+thread_count = AdaptiveThreadCount()
 
 
 def use_threads(n, threaded=True):
@@ -139,8 +139,8 @@ def use_threads(n, threaded=True):
     Kernel.one_thread = Kernel.forked or not threaded
     if Kernel.forked:
         return
-    n = crowd.threads(n) if n > 1 else n
-    with HeldBack():  # Numba takes a lock, which an interrupt at the wrong moment would leave closed for ever
+    n = thread_count.threads(n) if n > 1 else n
+    with DeferInterrupt():  # Numba takes a lock, which an interrupt at the wrong moment would leave closed for ever
         if numba.get_num_threads() != n:
             numba.set_num_threads(n)
 
@@ -149,11 +149,11 @@ def threads_in_use():
     """How many threads ``use_threads`` has chosen."""
     if Kernel.forked:
         return 1
-    with HeldBack():
+    with DeferInterrupt():
         return numba.get_num_threads()
 
 
-def _note_fork():
+def _after_fork():
     """In a forked process: no threads here if those of its parent had started."""
     try:
         numba.threading_layer()
@@ -163,7 +163,7 @@ def _note_fork():
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Workers:

@@ -1,6 +1,6 @@
 """A tree of boxes over bodies (bounding volume hierarchy), after paper 003, sections 3.2.2 to 3.2.4: for broad phases and rays.
 
-In: ``reach`` of each body, centre and radius. Out: their order along a space-filling curve, and the boxes of the tree's nodes.
+In: ``sphere`` of each body, centre and radius. Out: their order along a space-filling curve, and the boxes of the tree's nodes.
 
 - Order: bodies are sorted along a space-filling curve of their centres. Where the sizes differ, so do their places on the
   curve: the size counts as a fourth coordinate (an extended Morton code), or a boulder would swell the box of the grains
@@ -22,11 +22,11 @@ from gravel.host.threads import INNER, Kernel
 
 LEAF = 8  # bodies in a leaf; tiles hold whole leaves
 SUBTREE = 256  # leaves of a part of the tree that one thread builds
-BITS, AXIS_BITS = 29, 16  # of a place on the curve, and of one coordinate in it at most
-SIZE_WEIGHT = 2.0  # a difference in reach separates bodies as one so many times as long in place
-LARGE = 8.0  # times the mean reach
+BITS, AXIS_BITS = 29, 16  # of a code along the curve, and of one coordinate in it at most
+SIZE_WEIGHT = 2.0  # a difference in radius separates bodies as one in position so many times as long
+LARGE = 8.0  # times the mean radius
 HAIR = 2e-15  # relative: some roundings of a double
-SPREAD, ROUNDS = 6.0, 6  # mean deviations from the mean within which places are told apart; rounds to find them
+SPREAD, ROUNDS = 6.0, 6  # mean deviations from the mean within which codes differ; rounds to find them
 FINITE = 1e300  # what lies further away is out of this world
 
 
@@ -50,20 +50,20 @@ leaf_room_of = njit(**INNER)(leaf_room)
 
 
 @njit(**INNER)
-def sums_of_chunk(chunk, reach, frame, sums, low, high):
+def sums_of_chunk(chunk, sphere, frame, sums, low, high):
     """Of the coordinates x of the bodies within the frame: sums of x and of |x - mean|, least, most; and their number."""
     for k in range(4):
         sums[chunk, k], sums[chunk, 4 + k], low[chunk, k], high[chunk, k] = 0.0, 0.0, math.inf, -math.inf
     sums[chunk, 8] = 0.0
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, reach.shape[0])):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, sphere.shape[0])):
         inside = True
         for k in range(4):
-            inside &= (reach[i, k] >= frame[0, k]) & (reach[i, k] <= frame[1, k])
+            inside &= (sphere[i, k] >= frame[0, k]) & (sphere[i, k] <= frame[1, k])
         if not inside:
             continue
         sums[chunk, 8] += 1.0
         for k in range(4):
-            x = reach[i, k]
+            x = sphere[i, k]
             sums[chunk, k] += x
             sums[chunk, 4 + k] += abs(x - frame[2, k])
             low[chunk, k], high[chunk, k] = min(low[chunk, k], x), max(high[chunk, k], x)
@@ -88,16 +88,16 @@ def narrow_frame(turn, sums, low, high, frame):
 
 
 @njit(inline="always")  # so that its loop has threads where those of its callers have
-def frame_of(reach):
-    """The range in which most bodies lie, of x, y, z and reach: rows lowest, highest, mean, mean deviation."""
-    chunks = (reach.shape[0] + CHUNK - 1) // CHUNK
+def frame_of(sphere):
+    """The range in which most bodies lie, of x, y, z and radius: rows lowest, highest, mean, mean deviation."""
+    chunks = (sphere.shape[0] + CHUNK - 1) // CHUNK
     sums, low, high, frame = np.empty((chunks, 9)), np.empty((chunks, 4)), np.empty((chunks, 4)), np.zeros((4, 4))
     frame[0], frame[1] = -FINITE, FINITE
     if chunks == 0:
         return np.zeros((4, 4))
     for turn in range(ROUNDS):
         for chunk in prange(chunks):
-            sums_of_chunk(np.int64(chunk), reach, frame, sums, low, high)
+            sums_of_chunk(np.int64(chunk), sphere, frame, sums, low, high)
         if not narrow_frame(turn, sums, low, high, frame):
             break
     return frame
@@ -105,7 +105,7 @@ def frame_of(reach):
 
 @njit(**INNER)
 def split_axes(width, total, sequence):
-    """Which coordinate each bit of a place divides, the widest cell side first; returns the number of bits."""
+    """Which coordinate each bit of a code divides, the widest cell side first; returns the number of bits."""
     used = np.zeros(4, np.int64)
     for bit in range(total):
         widest = -1
@@ -122,41 +122,41 @@ def split_axes(width, total, sequence):
 
 @njit(**INNER)
 def spread_bits(sequence, total, table):
-    """table[k, 0 | 1, byte]: where the bits of the low or the high byte of coordinate k go in a place on the curve."""
+    """table[k, 0 | 1, byte]: where the bits of the low or the high byte of coordinate k go in a code along the curve."""
     table[:] = 0
-    place = np.zeros(4, np.int64)
+    code = np.zeros(4, np.int64)
     for bit in range(total - 1, -1, -1):  # from the finest
         k = sequence[bit]
-        half, within = place[k] >> 3, place[k] & 7
+        half, within = code[k] >> 3, code[k] & 7
         for byte in range(256):
             if (byte >> within) & 1:
                 table[k, half, byte] |= 1 << (total - 1 - bit)
-        place[k] += 1
+        code[k] += 1
 
 
 @njit(**INNER)
-def places_of_chunk(chunk, reach, low, scale, top, table, large, total, keys, count):
-    """keys := place on the curve, of large bodies after all others; bodies without end come last."""
+def codes_of_chunk(chunk, sphere, low, scale, top, table, large, total, keys, count):
+    """keys := code along the curve, of large bodies after all others; bodies without end come last."""
     finite = 0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, keys.size)):
-        if not reach[i, 3] < math.inf:
+        if not sphere[i, 3] < math.inf:
             keys[i] = 2 << total
             continue
         finite += 1
-        place = (1 << total) if reach[i, 3] > large else 0
+        code = (1 << total) if sphere[i, 3] > large else 0
         for k in range(4):
-            v = (reach[i, k] - low[k]) * scale[k]
+            v = (sphere[i, k] - low[k]) * scale[k]
             q = 0 if not v > 0.0 else (top[k] if v >= top[k] else np.int64(v))
-            place |= table[k, 0, q & 255] | table[k, 1, q >> 8]
-        keys[i] = place
+            code |= table[k, 0, q & 255] | table[k, 1, q >> 8]
+        keys[i] = code
     count[chunk] = finite
 
 
 @Kernel
-def sort_along_curve(reach, keys, order, spare):
-    """Sort the bodies along the curve (``order``; ``keys``: their places); returns how many have an end."""
+def sort_along_curve(sphere, keys, order, spare):
+    """Sort the bodies along the curve (``order``; ``keys``: their codes); returns how many have an end."""
     chunks = (keys.size + CHUNK - 1) // CHUNK
-    frame = frame_of(reach)
+    frame = frame_of(sphere)
     width, scale, top = frame[1] - frame[0], np.zeros(4), np.zeros(4, np.int64)
     width[3] *= SIZE_WEIGHT
     sequence, table = np.empty(BITS, np.int64), np.empty((4, 2, 256), np.int64)
@@ -170,7 +170,7 @@ def sort_along_curve(reach, keys, order, spare):
         scale[k] = cells / (frame[1, k] - frame[0, k]) if cells > 1 else 0.0
     count = np.zeros(chunks, np.int64)
     for chunk in prange(chunks):
-        places_of_chunk(np.int64(chunk), reach, frame[0], scale, top, table, LARGE * frame[2, 3], total, keys, count)
+        codes_of_chunk(np.int64(chunk), sphere, frame[0], scale, top, table, LARGE * frame[2, 3], total, keys, count)
     radix_sort(keys, 2 << total, order, spare)
     return count.sum()
 
@@ -190,10 +190,10 @@ def upper_end(x, h):
 
 
 @njit(**INNER)
-def half_of(i, reach, half, balls):
-    """Half extents of the box of arranged body i."""
+def half_of(i, sphere, half, balls):
+    """Half extents of the box of proxy i."""
     if balls:
-        return reach[i, 3], reach[i, 3], reach[i, 3]
+        return sphere[i, 3], sphere[i, 3], sphere[i, 3]
     return half[i, 0], half[i, 1], half[i, 2]
 
 
@@ -207,22 +207,22 @@ def merge(boxes, node):
 
 
 @njit(**INNER)
-def box_of_leaf(leaf, node, n, reach, half, balls, boxes):
+def box_of_leaf(leaf, node, n, sphere, half, balls, boxes):
     lx, ly, lz, hx, hy, hz = math.inf, math.inf, math.inf, -math.inf, -math.inf, -math.inf
     for i in range(leaf * LEAF, min((leaf + 1) * LEAF, n)):
-        x, y, z = half_of(i, reach, half, balls)
-        lx, ly, lz = min(lx, lower_end(reach[i, 0], x)), min(ly, lower_end(reach[i, 1], y)), min(lz, lower_end(reach[i, 2], z))
-        hx, hy, hz = max(hx, upper_end(reach[i, 0], x)), max(hy, upper_end(reach[i, 1], y)), max(hz, upper_end(reach[i, 2], z))
+        x, y, z = half_of(i, sphere, half, balls)
+        lx, ly, lz = min(lx, lower_end(sphere[i, 0], x)), min(ly, lower_end(sphere[i, 1], y)), min(lz, lower_end(sphere[i, 2], z))
+        hx, hy, hz = max(hx, upper_end(sphere[i, 0], x)), max(hy, upper_end(sphere[i, 1], y)), max(hz, upper_end(sphere[i, 2], z))
     boxes[node, 0], boxes[node, 1], boxes[node, 2] = lx, ly, lz
     boxes[node, 3], boxes[node, 4], boxes[node, 5] = hx, hy, hz
 
 
 @njit(**INNER)
-def build_subtree(part, room, leaves, n, reach, half, balls, boxes):
+def build_subtree(part, room, leaves, n, sphere, half, balls, boxes):
     """Leaves of one part of the tree, and what is above them up to the root of the part."""
     first, last = room + part * leaves, room + (part + 1) * leaves
     for node in range(first, last):
-        box_of_leaf(node - room, node, n, reach, half, balls, boxes)
+        box_of_leaf(node - room, node, n, sphere, half, balls, boxes)
     while last - first > 1:
         first, last = first // 2, last // 2
         for node in range(first, last):
@@ -230,11 +230,11 @@ def build_subtree(part, room, leaves, n, reach, half, balls, boxes):
 
 
 @njit(inline="always")  # so that its loop has threads where those of its callers have
-def build_tree(n, reach, half, balls, boxes):
-    """Boxes of all nodes over the first n arranged bodies."""
+def build_tree(n, sphere, half, balls, boxes):
+    """Boxes of all nodes over the first n proxies."""
     room = leaf_room_of(n)
     leaves = min(room, SUBTREE)
     for part in prange(room // leaves):
-        build_subtree(np.int64(part), room, leaves, n, reach, half, balls, boxes)
+        build_subtree(np.int64(part), room, leaves, n, sphere, half, balls, boxes)
     for node in range(room // leaves - 1, 0, -1):
         merge(boxes, node)

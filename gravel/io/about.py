@@ -15,7 +15,7 @@ import platform
 import numpy as np
 
 from gravel.io.present import joint_anchors, joint_kind
-from gravel.io.sound import all_rows, need, rows_of, stored
+from gravel.io.validate_file import all_rows, need, rows_of, stored
 from gravel.model.materials import PROPERTIES
 
 ABOUT, MATERIALS, NAMES, STAGES = "about", "materials", "material_names", "stage_seconds"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
-from gravel.io.sound import stored
+from gravel.io.validate_file import stored
 
 ROOT = "VTKHDF"
 COMMON = f"{ROOT}/Steps"

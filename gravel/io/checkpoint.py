@@ -23,14 +23,14 @@ from gravel import checks
 from gravel.contacts import ContactTable
 from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
-from gravel.io import sound
+from gravel.io import validate_file
 from gravel.io.checkpoint_parts import LONGEST, Saved, is_index, join, listed, remove_parts, save_parts, without_bodies
-from gravel.io.sealed import check_seal, contents, damage_of, write_contents, write_sealed
+from gravel.io.checksummed import check_seal, contents, damage_of, write_contents, write_sealed
 from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.model.cell import Cell
 from gravel.model.materials import Material, Materials
 from gravel.model.motion import ConstantVelocity, Oscillation, surface_of
-from gravel.running.communicator import together
+from gravel.running.communicator import call_on_all_ranks
 from gravel.running.sleep import Sleep
 from gravel.scene import Scene
 from gravel.shapes.geometry import Geometries, Geometry
@@ -59,7 +59,9 @@ def save(simulation, path):
     """Write a checkpoint of a simulation; of one that many processes share, all of them call this."""
     team = simulation.team
     simulation.run_id = team.broadcast(simulation.run_id)
-    place, arrays, description = together(team, lambda: (check_path(path, team.size > 1), _arrays(simulation), _description(simulation)))
+    place, arrays, description = call_on_all_ranks(
+        team, lambda: (check_path(path, team.size > 1), _arrays(simulation), _description(simulation))
+    )
     if team.size > 1:
         save_parts(simulation, team.broadcast(place), arrays, description)
         return
@@ -87,7 +89,7 @@ def load(path, threads=None, motions=None, laws=None, surfaces=None, domain="aut
         if "parts" in about:
             saved = join(path, arrays, about, geometries_of(arrays), 0, 1)
             ids = saved.arrays["bodies/id"]
-            sound.need(np.isin(saved.arrays["memory/at"], ids).all(), "memory/at names a body that is not there")
+            validate_file.need(np.isin(saved.arrays["memory/at"], ids).all(), "memory/at names a body that is not there")
             arrays = saved.arrays_for(ids)
         return simulation_of(arrays, about, threads, motions or {}, laws or {}, surfaces or {}, domain, device)
 
@@ -114,17 +116,19 @@ def _contents_of(path):
     with damage_of(path):
         with h5py.File(path, "r") as file:
             arrays, about = contents(file)
-        sound.need("part" not in about, f"it is a part of a checkpoint of {about.get('size')} processes; load the file that names it")
+        validate_file.need(
+            "part" not in about, f"it is a part of a checkpoint of {about.get('size')} processes; load the file that names it"
+        )
     return arrays, about
 
 
 def _check_all(arrays, about, geometries):
     """Refuse arrays that cannot be those of one simulation."""
-    sound.check_bodies(arrays, about["count"], len(about["materials"]), geometries)
-    sound.check_memory(arrays, len(arrays["bodies/id"]))
-    sound.check_contacts(arrays, about["count"])
-    sound.check_watch(arrays, about["count"])
-    sound.check_joints(arrays, about["joints"], arrays["bodies/id"], about["count"])
+    validate_file.check_bodies(arrays, about["count"], len(about["materials"]), geometries)
+    validate_file.check_memory(arrays, len(arrays["bodies/id"]))
+    validate_file.check_contacts(arrays, about["count"])
+    validate_file.check_watch(arrays, about["count"])
+    validate_file.check_joints(arrays, about["joints"], arrays["bodies/id"], about["count"])
 
 
 def origin_of(path):
@@ -134,7 +138,7 @@ def origin_of(path):
     with damage_of(path):
         with h5py.File(path, "r") as file:
             origin = json.loads(file.attrs["description"])["origin"]
-        sound.need(isinstance(origin, dict), "it does not say what made its scene")
+        validate_file.need(isinstance(origin, dict), "it does not say what made its scene")
     return origin
 
 
@@ -154,7 +158,7 @@ def from_bytes(content, threads, motions, laws, surfaces):
 
 def _arrays(simulation, contacts=True):
     """All arrays of a simulation, by name; ``contacts``: and the table of the last step's."""
-    simulation.settle()
+    simulation.flush()
     engine = simulation.engine
     arrays = {f"bodies/{f.name}": engine.field(f.name) for f in FIELDS}  # in the order of the engine's rows: it is part of the bits
     arrays.update({f"memory/{name}": array for name, array in engine.memory().items()})
@@ -213,12 +217,12 @@ def restore(simulation, arrays, about, motions, laws, surfaces):
     simulation.mechanism.from_arrays(of("joints/"), about["joints"], laws)
     simulation.engine.restore(of("memory/"))
     simulation.restore_watch(of("sleep/"))
-    simulation.views.end(about["count"])
+    simulation.views.invalidate(about["count"])
     simulation.steps, simulation.start_time = about["steps"], about["start_time"]
     simulation.know_contacts(ContactTable(**of("contacts/")))
     simulation.surfaces.update({body: _surface(body, values, surfaces) for body, values in about["surfaces"]})
     simulation.run_id, simulation.origin = about["run"], about["origin"]
-    sound.need(isinstance(simulation.run_id, str) and isinstance(simulation.origin, dict), "it does not say which run it is of")
+    validate_file.need(isinstance(simulation.run_id, str) and isinstance(simulation.origin, dict), "it does not say which run it is of")
     for body, kind, values, position, quaternion, since in about["motions"]:
         simulation.motions[body] = _motion(body, kind, values, motions)
         simulation.motion_starts[body] = np.array(position), np.array(quaternion), since
@@ -246,12 +250,12 @@ def geometries_of(arrays):
     columns = {}
     for f in dataclasses.fields(Geometry):
         values, rows = arrays[f"geometries/{f.name}"], arrays[f"geometries/rows/{f.name}"]
-        sound.need((rows >= 0).all() and int(rows.sum()) == len(values), f"geometries/rows/{f.name} do not fit")
+        validate_file.need((rows >= 0).all() and int(rows.sum()) == len(values), f"geometries/rows/{f.name} do not fit")
         columns[f.name] = np.split(values, np.cumsum(rows)[:-1]) if len(rows) else []
-    sound.need(len(set(map(len, columns.values()))) == 1, "its geometries lack something")
+    validate_file.need(len(set(map(len, columns.values()))) == 1, "its geometries lack something")
     made = [Geometry(**dict(zip(columns, values))) for values in zip(*columns.values())]
     for k, geometry in enumerate(made):
-        sound.check_geometry(geometry, k)
+        validate_file.check_geometry(geometry, k)
         geometry.radius, geometry.one_sided = float(geometry.radius[0]), bool(geometry.one_sided[0])
         geometry.parts = tuple(made[part] for part in geometry.parts)
     return made

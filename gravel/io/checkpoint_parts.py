@@ -18,10 +18,10 @@ import h5py
 import numpy as np
 
 from gravel.contacts import ContactTable, join_tables
-from gravel.io import sound
-from gravel.io.sealed import check_seal, contents, write_sealed
+from gravel.io import validate_file
+from gravel.io.checksummed import check_seal, contents, write_sealed
 from gravel.joints.rows import CARRIED
-from gravel.running.communicator import together
+from gravel.running.communicator import call_on_all_ranks
 from gravel.state import FIELDS, STATUS, can_move, empty_field
 
 OWN = ("bodies/", "memory/", "contacts/", "sleep/")  # arrays that are different on each process
@@ -47,7 +47,7 @@ class Saved(NamedTuple):
             row = np.where((found := _rows_of(memory[name], ids)) >= 0, found, row)
         order = np.argsort(row, kind="stable")[np.count_nonzero(row < 0) :]
         columns = {name: memory[name][order] if len(memory[name]) else memory[name] for name in COLUMNS}
-        slept = {name: memory[name] for name in sound.SLEPT}
+        slept = {name: memory[name] for name in validate_file.SLEPT}
         return {"number": np.bincount(row[order], minlength=len(ids)).astype(np.int32), **columns, **slept}
 
     def arrays_for(self, ids):
@@ -80,13 +80,13 @@ def save_parts(simulation, path, arrays, description):
     part = path.with_name(part_name(path, label, team.rank))
     about = {"part": team.rank, "size": team.size, "run": description["run"], "steps": description["steps"]}
     try:
-        digest = together(team, write_sealed, part, _own_arrays(simulation, arrays), about)
+        digest = call_on_all_ranks(team, write_sealed, part, _own_arrays(simulation, arrays), about)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
     parts = team.gather((part.name, digest))
     joints = team.gather(_joints_of(simulation, arrays))
-    together(team, _write_index, path, arrays, {**description, "parts": parts}, joints)
+    call_on_all_ranks(team, _write_index, path, arrays, {**description, "parts": parts}, joints)
 
 
 def part_name(path, label, rank):
@@ -105,7 +105,7 @@ def _named_parts(path):
     try:
         with h5py.File(path, "r") as file:
             return _parts(json.loads(file.attrs["description"]))
-    except sound.DAMAGE:
+    except validate_file.DAMAGE:
         return []
 
 
@@ -172,7 +172,7 @@ def remove_parts(path, but=()):
 def join(path, common, about, geometries, rank, size):
     """``Saved`` of the parts k of an index with k % size == rank; ``common``, ``about`` and ``geometries`` are what the index holds."""
     ends = np.concatenate([common[f"joints/joint_body_{body}"] for body in ("a", "b")]).astype(np.int64)
-    sound.check_joints(common, about["joints"], ends[(ends >= 0) & (ends < about["count"])], about["count"])
+    validate_file.check_joints(common, about["joints"], ends[(ends >= 0) & (ends < about["count"])], about["count"])
     pieces = [_read_part(path, *part, common, about, geometries) for part in _parts(about)[rank::size]]
     real = np.float32 if about["settings"]["precision"] == "single" else np.float64
     blank = without_bodies(common, real)
@@ -191,28 +191,28 @@ def _parts(about):
     parts = about.get("parts", [])
     for name, digest in parts:
         plain = isinstance(name, str) and name not in ("", "..") and name == pathlib.PurePath(name).name and "\\" not in name
-        sound.need(plain and isinstance(digest, str), f"its part {name!r:.80} is no plain name")
+        validate_file.need(plain and isinstance(digest, str), f"its part {name!r:.80} is no plain name")
     return parts
 
 
 def _read_part(path, name, digest, common, about, geometries):
     """The arrays of one part, if they can be what the index says."""
     place = path.with_name(name)
-    sound.need(place.is_file(), f"its part {name} is not there; parts lie beside their index")
-    sound.need(check_seal(place) == digest, f"its part {name} is not the one that was written with it")
+    validate_file.need(place.is_file(), f"its part {name} is not there; parts lie beside their index")
+    validate_file.need(check_seal(place) == digest, f"its part {name} is not the one that was written with it")
     try:
         with h5py.File(place, "r") as file:
             arrays, part = contents(file)
-        sound.need(all(part[key] == about[key] for key in ("run", "steps")), "it is of another step or run")
-        sound.need(all(array.startswith(OWN) and array != CLOCK for array in arrays), "it holds what parts do not")
+        validate_file.need(all(part[key] == about[key] for key in ("run", "steps")), "it is of another step or run")
+        validate_file.need(all(array.startswith(OWN) and array != CLOCK for array in arrays), "it holds what parts do not")
         everything = {**common, **arrays}
-        sound.check_bodies(everything, about["count"], len(about["materials"]), geometries)
-        sound.check_remembered(everything)
-        sound.need(len(arrays["memory/at"]) == len(arrays["memory/a"]), "memory/at has another length than memory/a")
-        sound.within("memory/at", arrays["memory/at"], 0, about["count"])
-        sound.check_contacts(everything, about["count"])
-        sound.check_watch(everything, about["count"])
-    except sound.DAMAGE as error:
+        validate_file.check_bodies(everything, about["count"], len(about["materials"]), geometries)
+        validate_file.check_remembered(everything)
+        validate_file.need(len(arrays["memory/at"]) == len(arrays["memory/a"]), "memory/at has another length than memory/a")
+        validate_file.within("memory/at", arrays["memory/at"], 0, about["count"])
+        validate_file.check_contacts(everything, about["count"])
+        validate_file.check_watch(everything, about["count"])
+    except validate_file.DAMAGE as error:
         raise ValueError(f"its part {name}: {error}") from None
     return arrays
 
@@ -225,7 +225,7 @@ def _join_memories(pieces):
     """The memory of all parts, in their order; where some have torques, those of the others are zero."""
     joined = {}
     turning = any(len(piece["memory/torque"]) for piece in pieces)
-    for name in ("at", *COLUMNS, *sound.SLEPT):
+    for name in ("at", *COLUMNS, *validate_file.SLEPT):
         arrays = [piece[f"memory/{name}"] for piece in pieces]
         if name == "torque" and turning:
             arrays = [a if len(a) else np.zeros((len(p["memory/a"]), 3), a.dtype) for a, p in zip(arrays, pieces)]

@@ -12,7 +12,7 @@ from gravel.contacts import ContactTable
 from gravel.errors import SimulationError
 from gravel.io.blocks import ROOT, Block, Form, append, block_lengths, grow
 from gravel.io.joined import is_index, joined_contacts
-from gravel.io.sound import all_rows, need, rows_of, within
+from gravel.io.validate_file import all_rows, need, rows_of, within
 
 GROUP, BLOCK = "contact_table", "contacts"
 COLUMNS = {

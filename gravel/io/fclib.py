@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from gravel.io.sound import DAMAGE, stored
+from gravel.io.validate_file import DAMAGE, stored
 from gravel.problem import ConeProblem, MatrixConeProblem
 
 

@@ -14,7 +14,7 @@ from gravel.io.about import anchors_in, material_names_in, stage_seconds_in
 from gravel.io.blocks import ROOT
 from gravel.io.joined import check_links, is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
 from gravel.io.layout import BODIES, JOINT_FIELDS, PLACES, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
-from gravel.io.sound import DAMAGE, all_rows, need, rows_of, stored
+from gravel.io.validate_file import DAMAGE, all_rows, need, rows_of, stored
 from gravel.shapes.geometry import NONE
 
 PAUSES = (0.05, 0.1, 0.2)  # s: a viewer reads a frame in less

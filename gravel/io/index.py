@@ -34,7 +34,7 @@ from gravel.io.layout import (
     VERSION,
 )
 from gravel.io.outputs import check_room
-from gravel.io.sound import DAMAGE, all_rows, need, stored
+from gravel.io.validate_file import DAMAGE, all_rows, need, stored
 
 RUN_BYTES = 120  # of an index, for each run of rows of each array
 PLANES = ("plane_position", "plane_normal")

@@ -16,7 +16,7 @@ import numpy as np
 
 from gravel.contacts import join_tables
 from gravel.io.blocks import ROOT
-from gravel.io.sound import all_rows, need, stored
+from gravel.io.validate_file import all_rows, need, stored
 
 LEGS, PARTS = "legs", "parts"
 HAIR = 1e-9  # of a time: parts of one frame agree better than that

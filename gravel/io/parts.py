@@ -22,7 +22,7 @@ from gravel.io.index import Stretch, earlier_about, earlier_stretches, part_name
 from gravel.io.layout import ENDINGS, SPARE_BYTES
 from gravel.io.outputs import check_ending, check_writable
 from gravel.io.vtkhdf import ResultWriter
-from gravel.running.communicator import together
+from gravel.running.communicator import call_on_all_ranks
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -58,11 +58,11 @@ class PartsWriter:
         self.renewed, self.took = 0.0, 0.0  # moment of the clock, s: when the index was written, and for how long
         simulation.run_id = self.team.broadcast(simulation.run_id)
         self.movable = sum(self.team.gather(np.count_nonzero(simulation.movable)) or ())  # known to rank 0
-        found = together(self.team, self._look_back, path)
+        found = call_on_all_ranks(self.team, self._look_back, path)
         self.path, leg, keep = self.team.broadcast(found)
         self.part = None
         try:
-            together(self.team, self._begin_part, leg, keep)
+            call_on_all_ranks(self.team, self._begin_part, leg, keep)
         except BaseException:
             self.abandon()
             raise
@@ -102,10 +102,10 @@ class PartsWriter:
         if self.failed:
             return
         self.failed = True
-        together(self.team, self.part.write_frame)
+        call_on_all_ranks(self.team, self.part.write_frame)
         contacts = self.part.contact_rows if self.with_contacts else None
         told = self.team.gather((self.part.bodies, self.part.constants_at, contacts, self.part.written))
-        together(self.team, self._add, told)
+        call_on_all_ranks(self.team, self._add, told)
         self.failed = False
 
     def _add(self, told):
@@ -149,8 +149,8 @@ class PartsWriter:
         """The last reports are written, and the index."""
         if self.part is None or not self.part.file:
             return
-        together(self.team, self.part.close)
-        together(self.team, self._end)
+        call_on_all_ranks(self.team, self.part.close)
+        call_on_all_ranks(self.team, self._end)
 
     def _end(self):
         if self.team.rank or not len(self.stretches[-1]):

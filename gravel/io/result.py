@@ -22,7 +22,7 @@ from gravel.io.contact_results import GROUP, contacts_in
 from gravel.io.frames import frame_in, frames_in, joints_in, reading, reports_in, seconds_in
 from gravel.io.frames import open_result as open_file
 from gravel.io.layout import BODIES, JOINT_FIELDS, REPORT_FIELDS
-from gravel.io.sound import all_rows, need
+from gravel.io.validate_file import all_rows, need
 from gravel.joints.table import JointTable
 from gravel.model.cell import Cell
 from gravel.printing import formatting, tables

@@ -48,9 +48,9 @@ from gravel.io.layout import (
 )
 from gravel.io.outputs import Reserve, check_ending, check_room, check_writable
 from gravel.io.present import FIELDS, body_values, plane_values
-from gravel.io.sound import stored
 from gravel.io.surface_blocks import SurfaceBlocks, surface_lengths
 from gravel.io.triangles import kind_of, surface_of
+from gravel.io.validate_file import stored
 from gravel.shapes import PLANE
 from gravel.state import SHAPE, STATUS, can_move
 

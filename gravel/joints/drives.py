@@ -16,7 +16,7 @@ import numpy as np
 
 from gravel import checks
 from gravel.joints.rows import FORCE, POSITION, SPEED, SPRING, SPRING_FUNCTION
-from gravel.model.motion import Later
+from gravel.model.motion import TimeShifted
 
 Drive = float | Callable[[float], float]  # a number, or a function of the time in s
 
@@ -65,7 +65,7 @@ class SpeedMotor:
 
     def after(self, time: float) -> "SpeedMotor":
         """The same motor in a run that starts ``time`` s later."""
-        return replace(self, speed=Later(self.speed, time)) if callable(self.speed) else self
+        return replace(self, speed=TimeShifted(self.speed, time)) if callable(self.speed) else self
 
     def law(self) -> dict[str, Any]:
         """Role and numbers of its row."""
@@ -104,7 +104,7 @@ class PositionMotor:
 
     def after(self, time: float) -> "PositionMotor":
         """The same motor in a run that starts ``time`` s later."""
-        return replace(self, position=Later(self.position, time)) if callable(self.position) else self
+        return replace(self, position=TimeShifted(self.position, time)) if callable(self.position) else self
 
     def law(self) -> dict[str, Any]:
         """Role and numbers of its row."""
@@ -131,7 +131,7 @@ class ForceMotor:
 
     def after(self, time: float) -> "ForceMotor":
         """The same motor in a run that starts ``time`` s later."""
-        return replace(self, force=Later(self.force, time)) if callable(self.force) else self
+        return replace(self, force=TimeShifted(self.force, time)) if callable(self.force) else self
 
     def law(self) -> dict[str, Any]:
         """Role and numbers of its row."""

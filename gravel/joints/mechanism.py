@@ -40,7 +40,7 @@ class Mechanism:
         self.row_values = {name: [] for name in ROW_FIELDS}
         self.coordinates = []  # (joint, gauge, start, gauge when it was last written down)
         self.functions = {}  # row -> motor or spring with a function
-        self.apart = []  # (body, body, joint or -1): pairs that may not touch
+        self.filtered_pairs = []  # (body, body, joint or -1): pairs that may not touch
         self.open = False  # whether a joint waits to be closed
         self.carried = {}  # what an engine knew of the joints there were, see ``JointArrays``
         self.changed = False
@@ -75,7 +75,7 @@ class Mechanism:
         self.open |= assemble
         self.described[number] = joint, assemble
         if not joint.collide and joint.body_a is not None and joint.body_b is not None:
-            self.apart.append((joint.body_a, joint.body_b, number))
+            self.filtered_pairs.append((joint.body_a, joint.body_b, number))
         return number
 
     def _add_joint(self, words, body_a, body_b, anchor, break_force=math.inf, break_torque=math.inf):
@@ -184,7 +184,7 @@ class Mechanism:
     def copy(self):
         """The same joints, to be changed apart."""
         twin = Mechanism()
-        twin.names, twin.coordinates, twin.apart = list(self.names), list(self.coordinates), list(self.apart)
+        twin.names, twin.coordinates, twin.filtered_pairs = list(self.names), list(self.coordinates), list(self.filtered_pairs)
         twin.joint_values = {name: list(values) for name, values in self.joint_values.items()}
         twin.row_values = {name: list(values) for name, values in self.row_values.items()}
         twin.functions, twin.open, twin.changed, twin.described = dict(self.functions), self.open, True, list(self.described)
@@ -196,7 +196,7 @@ class Mechanism:
         twin = self.copy()
         for name in ("body_a", "body_b"):
             twin.joint_values[name] = [number.get(int(b), -1) for b in twin.joint_values[name]]
-        twin.apart = [(number[a], number[b], joint) for a, b, joint in twin.apart if a in number and b in number]
+        twin.filtered_pairs = [(number[a], number[b], joint) for a, b, joint in twin.filtered_pairs if a in number and b in number]
         twin.functions = {row: law.after(time) for row, law in twin.functions.items()}
         twin.described = [None] * len(twin)  # bodies are elsewhere now
         return twin
@@ -248,9 +248,9 @@ class Mechanism:
                 out.add(owner)
         return sorted(out)
 
-    def pairs_apart(self, broken):
+    def pairs_to_filter(self, broken):
         """(p, 2) bodies that may not touch, as long as their joint holds."""
-        return np.array([(a, b) for a, b, joint in self.apart if joint < 0 or not broken[joint]], np.int64).reshape(-1, 2)
+        return np.array([(a, b) for a, b, joint in self.filtered_pairs if joint < 0 or not broken[joint]], np.int64).reshape(-1, 2)
 
     def overloaded(self, state):
         """Ids of the joints whose reaction exceeds what they bear."""
@@ -266,7 +266,7 @@ class Mechanism:
         arrays = {f"joint_{name}": np.array(values) for name, values in self.joint_values.items()}
         arrays.update({f"row_{name}": np.array(values) for name, values in self.row_values.items()})
         arrays["coordinates"] = np.array(self.coordinates, float).reshape(-1, 4)
-        arrays["apart"] = np.array(self.apart, np.int64).reshape(-1, 3)
+        arrays["apart"] = np.array(self.filtered_pairs, np.int64).reshape(-1, 3)
         arrays["functions"] = np.array(sorted(self.functions), np.int64)
         arrays.update({f"carried_{name}": values for name, values in self.carried.items()})
         return arrays
@@ -277,7 +277,7 @@ class Mechanism:
         self.joint_values = {name: list(arrays[f"joint_{name}"]) for name in ANCHOR_FIELDS}
         self.row_values = {name: arrays[f"row_{name}"].tolist() for name in ROW_FIELDS}
         self.coordinates = [(int(j), int(g), start, seen) for j, g, start, seen in arrays["coordinates"].tolist()]
-        self.apart = [tuple(row) for row in arrays["apart"].tolist()]
+        self.filtered_pairs = [tuple(row) for row in arrays["apart"].tolist()]
         self.carried = {name.removeprefix("carried_"): values for name, values in arrays.items() if name.startswith("carried_")}
         for row in arrays["functions"].tolist():
             joint, role = self.row_values["owner"][row], self.row_values["role"][row]

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from gravel import checks
-from gravel.interrupts import HeldBack
+from gravel.interrupts import DeferInterrupt
 from gravel.io.outputs import check_writable, replaced
 from gravel.measures.units import NothingToMeasure, shape_of, unit_of
 
@@ -76,7 +76,7 @@ class Log:
             self.columns = columns
         elif columns != self.columns:
             raise ValueError(f"measures must give the same numbers in every row, but {self.path} has the columns {', '.join(self.columns)}")
-        with HeldBack():  # a row is written whole
+        with DeferInterrupt():  # a row is written whole
             self._file.add(values)
 
     def _due(self, time):

@@ -78,7 +78,7 @@ class Oscillation:
 
 
 @dataclass(frozen=True)
-class Later:
+class TimeShifted:
     """A function of time that is asked for what it says ``by`` s later: the motion or motor of a run that goes on in another."""
 
     function: Callable[[float], Any]
@@ -111,7 +111,7 @@ def continued(motion, time, position, quaternion):
         return motion.after(time)
     if hasattr(motion, "pose"):
         return LaterPose(motion, time, position, quaternion)
-    return Later(motion, time)
+    return TimeShifted(motion, time)
 
 
 def surface_of(value, name="surface_velocity"):

@@ -1,1 +1,1 @@
-"""Many processes: who owns what (``domain``), bodies that several know (``halo``), and the cone problem between them (``share``)."""
+"""Several processes: who owns what (``domain``), ghosts and migration (``halo``), and the cone problem across ranks (``shared_bodies``)."""

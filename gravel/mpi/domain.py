@@ -2,9 +2,9 @@
 
 A user gives a description (``Grid``, ``Hexagons``, ``Bisection``); from it and from where the bodies are comes a
 ``gravel.engine.Partition``, which all processes know. Subdomains are convex: boxes that a tree of cuts leaves, or the cells of
-points that are nearest to a centre. The outermost reach to infinity, so that nobody can leave.
+points that are nearest to a centre. The outermost reach to infinity, so that no body can leave.
 
-Whoever asks for the owner of a place gets one answer, the same on every process: cuts are compared, never computed, and distances
+The owner of a point is the same on every process: cuts are compared, never computed, and distances
 from centres are computed by one formula.
 """
 

@@ -1,11 +1,11 @@
-"""The halo: bodies go to the process in whose part their centre lies, and every process into whose part they reach has a copy.
+"""The halo: bodies migrate to the process in whose part their centre lies, and every process into whose part they reach has a ghost.
 
-One exchange of letters a step does it all (paper 004 needs two and sends bodies back and forth). The old owner of a body says who owns it
-from now on, and tells everybody whom it reaches, the new owner among them: whole, if they do not know it yet, else what changes from step
-to step. Which those are follows from the body alone, so the new owner knows who has copies without being told. A copy of which nobody
-writes is forgotten, one step later: until then it can be asked where its contacts went.
+One halo exchange a step does it all (paper 004 needs two and sends bodies back and forth). The previous owner of a body sends the
+ownership change to all ranks that the body reaches, the new owner among them: the whole body to those that do not know it yet, to the
+others the fields that change from step to step. The set of these ranks follows from the body alone, so the new owner knows who has ghosts
+without being told. A ghost that is in no message is removed one step later: until then it can be asked where its contacts went.
 
-Letters are raw bytes: two counts, then records of whole bodies and of updates, whose layout follows from ``gravel.state.FIELDS``.
+Messages are raw bytes: two counts, then records of whole bodies and of updates, whose layout follows from ``gravel.state.FIELDS``.
 """
 
 import itertools
@@ -15,12 +15,12 @@ import numpy as np
 
 from gravel.errors import SimulationError
 from gravel.mpi.domain import owners, reached
-from gravel.state import FIELDS, LEAVING
+from gravel.state import FIELDS, STALE_GHOST
 
 
 def _record(fields, real):
-    """The layout of one body in a letter."""
-    return np.dtype([(f.name, real if f.dtype == "real" else f.dtype, f.shape) for f in fields] + [("reach", "f8")])
+    """The layout of one body in a message."""
+    return np.dtype([(f.name, real if f.dtype == "real" else f.dtype, f.shape) for f in fields] + [("radius", "f8")])
 
 
 NONE = np.empty(0, np.int64)
@@ -28,131 +28,131 @@ JOINT_RANK = 0  # the process that owns all bodies with joints, and solves these
 
 
 class Halo:
-    def __init__(self, post):
-        self.post, self.rank = post, post.rank
+    def __init__(self, messenger):
+        self.messenger, self.rank = messenger, messenger.rank
         self.joined = set()  # ids of the bodies with joints
-        self.held_by = {}  # rank -> sorted ids of own bodies of which it has copies
-        self.copies_of = {}  # rank -> sorted ids of its bodies of which this process has copies
-        self.leaving = NONE  # ids of copies that will be forgotten
+        self.ghosted_on = {}  # rank -> sorted ids of own bodies of which it has ghosts
+        self.ghosts_of = {}  # rank -> sorted ids of its bodies of which this process has ghosts
+        self.stale = NONE  # ids of ghosts that will be removed
         self.near_border = NONE  # ids of bodies that reach over a border, or are others'
         self.lattice = None  # by which space repeats itself
 
     @property
-    def copies(self):
-        return sum(map(len, self.copies_of.values()))
+    def ghosts(self):
+        return sum(map(len, self.ghosts_of.values()))
 
-    def forget(self, ids):
+    def remove(self, ids):
         """These bodies are gone."""
-        for lists in (self.held_by, self.copies_of):
+        for lists in (self.ghosted_on, self.ghosts_of):
             for other in lists:
                 lists[other] = np.setdiff1d(lists[other], ids)
-        self.leaving = np.setdiff1d(self.leaving, ids)
+        self.stale = np.setdiff1d(self.stale, ids)
 
-    def renew(self, engine):
-        """Before a step: bodies to their owners, copies to those whom they reach."""
+    def exchange(self, engine):
+        """Before a step: bodies migrate to their owners, ghosts go to the ranks that they reach."""
         real = engine.field("velocity").dtype
         layouts = _record(FIELDS, real), _record([f for f in FIELDS if f.sync == "step" or f.name == "id"], real)
-        engine.remove(self.leaving)
-        own = self._look_around(engine, layouts[0])
-        letters = {}
+        engine.remove(self.stale)
+        own = self._border_bodies(engine, layouts[0])
+        messages = {}
         for other in np.unique(own.rank).tolist():
             if other != self.rank:
-                some = own.place[own.rank == other]
-                known = np.isin(own.records["id"][some], self.held_by.get(other, NONE), assume_unique=True)
-                letters[other] = _letter(own.records[some[~known]], own.records[some[known]], layouts[1])
-        came = self.post.exchange(letters)
-        opened = [_opened(came[other], *layouts) for other in sorted(came)]
-        self._take_in(engine, own, [np.concatenate(records) for records in zip(*opened)])
+                some = own.index[own.rank == other]
+                known = np.isin(own.records["id"][some], self.ghosted_on.get(other, NONE), assume_unique=True)
+                messages[other] = _packed(own.records[some[~known]], own.records[some[known]], layouts[1])
+        received = self.messenger.exchange(messages)
+        unpacked = [_unpacked(received[other], *layouts) for other in sorted(received)]
+        self._apply_received(engine, own, [np.concatenate(records) for records in zip(*unpacked)])
 
-    def _look_around(self, engine, layout):
+    def _border_bodies(self, engine, layout):
         """Own bodies that reach beyond this part, in the order of their ids."""
-        rows, reach = engine.border()
+        rows, radius = engine.border()
         ids = engine.ids()
         if self.joined and self.rank == JOINT_RANK:
             more = np.setdiff1d(np.flatnonzero(np.isin(ids, list(self.joined))), rows)
-            rows, reach = np.concatenate([rows, more]), np.concatenate([reach, np.zeros(len(more))])
+            rows, radius = np.concatenate([rows, more]), np.concatenate([radius, np.zeros(len(more))])
         order = np.argsort(ids[rows])
         records = np.empty(len(rows), layout)
         for field in FIELDS:
             records[field.name] = engine.pick(field.name, ids[rows[order]])
-        records["reach"] = reach[order]
+        records["radius"] = radius[order]
         records["rank"] = self._owners(records)
-        return Outlook(records, *self._reached(records))
+        return HaloSendList(records, *self._reached(records))
 
     def _owners(self, records):
-        place = records["position"]
-        owner = owners(self.partition, place if self.lattice is None else folded(place, self.lattice))
+        point = records["position"]
+        owner = owners(self.partition, point if self.lattice is None else folded(point, self.lattice))
         if self.joined:
             owner[np.isin(records["id"], list(self.joined))] = JOINT_RANK
         return owner
 
     def _reached(self, records):
-        """(place, rank) of the processes that must know these bodies, by rank and place: those that they reach, and their owners. It
+        """(index, rank) of the processes that must know these bodies, by rank and index: those that they reach, and their owners. It
         follows from each body alone: whoever asks finds the same."""
-        place, reach, shifts = records["position"], records["reach"][:, None], np.zeros((1, 3))
+        point, radius, shifts = records["position"], records["radius"][:, None], np.zeros((1, 3))
         if self.lattice is not None:
-            place, shifts = folded(place, self.lattice), shifts_of(self.lattice)
-        found = [reached(self.partition, place + shift - reach, place + shift + reach) for shift in shifts]
+            point, shifts = folded(point, self.lattice), shifts_of(self.lattice)
+        found = [reached(self.partition, point + shift - radius, point + shift + radius) for shift in shifts]
         found.append((np.arange(len(records)), records["rank"].astype(np.int64)))
         pairs = np.unique(np.concatenate([rank << 40 | box for box, rank in found]))
         return pairs & (1 << 40) - 1, pairs >> 40
 
-    def _take_in(self, engine, own, came):
-        """``came``: records of whole bodies, and of updates."""
-        updates = came[1]["id"]
+    def _apply_received(self, engine, own, received):
+        """``received``: records of whole bodies, and of updates."""
+        updates = received[1]["id"]
         lost = updates[engine.pick("id", updates) < 0]
         if len(lost):
             raise SimulationError(f"process {self.rank} was told of body {lost[0]}, which it does not know")
-        given = own.records[own.records["rank"] != self.rank]  # they go to others; some stay as copies
-        engine.put({"id": given["id"], "rank": given["rank"]})
-        for records in came:
-            engine.put({name: records[name] for name in records.dtype.names if name != "reach"})
-        self._note_holders(own, came)
-        self._note_copies(engine, own, given, came)
-        self.near_border = np.unique(np.concatenate([own.records["id"], *(records["id"] for records in came), self.leaving]))
+        given_away = own.records[own.records["rank"] != self.rank]  # they migrate; some stay as ghosts
+        engine.put({"id": given_away["id"], "rank": given_away["rank"]})
+        for records in received:
+            engine.put({name: records[name] for name in records.dtype.names if name != "radius"})
+        self._update_ghost_holders(own, received)
+        self._update_ghosts(engine, own, given_away, received)
+        self.near_border = np.unique(np.concatenate([own.records["id"], *(records["id"] for records in received), self.stale]))
 
-    def _note_holders(self, own, came):
-        """Who has copies of own bodies: of those that stay, and of those that have just come."""
+    def _update_ghost_holders(self, own, received):
+        """Which ranks have ghosts of own bodies: of those that stay, and of those that have just migrated here."""
         held = {}
-        for records, place, rank in (own, *((records, *self._reached(records)) for records in came)):
-            mine = (records["rank"][place] == self.rank) & (rank != self.rank)
+        for records, index, rank in (own, *((records, *self._reached(records)) for records in received)):
+            mine = (records["rank"][index] == self.rank) & (rank != self.rank)
             for other in np.unique(rank[mine]).tolist():
-                held.setdefault(other, []).append(records["id"][place[mine & (rank == other)]])
-        self.held_by = {other: np.sort(np.concatenate(lists)) for other, lists in held.items()}
+                held.setdefault(other, []).append(records["id"][index[mine & (rank == other)]])
+        self.ghosted_on = {other: np.sort(np.concatenate(lists)) for other, lists in held.items()}
 
-    def _note_copies(self, engine, own, given, came):
-        """Copies are what others told of, and what was given away and still reaches here; others are not needed any more."""
-        before = np.concatenate([NONE, *self.copies_of.values(), given["id"]])
-        here = own.records[own.place[own.rank == self.rank]]
-        ids, owner = (np.concatenate([records[name] for records in (here, *came)]) for name in ("id", "rank"))
-        copies = owner != self.rank
-        self.copies_of = {int(other): np.sort(ids[owner == other]) for other in np.unique(owner[copies])}
-        self.leaving = np.setdiff1d(before, ids)
-        engine.put({"id": self.leaving, "rank": LEAVING - engine.pick("rank", self.leaving)})
+    def _update_ghosts(self, engine, own, given_away, received):
+        """Ghosts are the bodies that others sent, and those that migrated away and still reach here; other ghosts are stale."""
+        before = np.concatenate([NONE, *self.ghosts_of.values(), given_away["id"]])
+        here = own.records[own.index[own.rank == self.rank]]
+        ids, owner = (np.concatenate([records[name] for records in (here, *received)]) for name in ("id", "rank"))
+        ghosts = owner != self.rank
+        self.ghosts_of = {int(other): np.sort(ids[owner == other]) for other in np.unique(owner[ghosts])}
+        self.stale = np.setdiff1d(before, ids)
+        engine.put({"id": self.stale, "rank": STALE_GHOST - engine.pick("rank", self.stale)})
 
 
-class Outlook(NamedTuple):
+class HaloSendList(NamedTuple):
     """Bodies that reach beyond the part of their process."""
 
     records: np.ndarray  # the bodies, with their owners from now on
-    place: np.ndarray  # (k,) among the records, and ...
+    index: np.ndarray  # (k,) among the records, and ...
     rank: np.ndarray  # (k,) ... a process that must know that body
 
 
-def folded(place, lattice):
-    """Places within a periodic cell."""
-    place = place.copy()
+def folded(point, lattice):
+    """Positions folded into a periodic cell."""
+    point = point.copy()
     for axis in ((lattice.gradient + turn) % 3 for turn in range(3)):
         if np.isfinite(lattice.length[axis]):
-            times = np.floor((place[:, axis] - lattice.low[axis]) / lattice.length[axis])
-            place[:, axis] -= times * lattice.length[axis]
+            times = np.floor((point[:, axis] - lattice.low[axis]) / lattice.length[axis])
+            point[:, axis] -= times * lattice.length[axis]
             if axis == lattice.gradient:
-                place[:, lattice.direction] -= times * lattice.tilt
-    return place
+                point[:, lattice.direction] -= times * lattice.tilt
+    return point
 
 
 def shifts_of(lattice):
-    """(27, 3) by which the copies of a periodic cell around it lie beside it; less where it does not repeat itself along all axes."""
+    """(27, 3) Shifts to the neighbouring images of a periodic cell; fewer where it is not periodic along all axes."""
     times = [(-1, 0, 1) if np.isfinite(length) else (0,) for length in lattice.length]
     length = np.where(np.isfinite(lattice.length), lattice.length, 0.0)
     shifts = []
@@ -163,7 +163,7 @@ def shifts_of(lattice):
     return np.array(shifts)
 
 
-def _letter(bodies, known, update):
+def _packed(bodies, known, update):
     changes = np.empty(len(known), update)
     for name in update.names:
         changes[name] = known[name]
@@ -171,9 +171,9 @@ def _letter(bodies, known, update):
     return np.concatenate([part.view(np.uint8).reshape(-1) for part in (counts, bodies, changes)])
 
 
-def _opened(letter, whole, update):
-    if not len(letter):
+def _unpacked(message, whole, update):
+    if not len(message):
         return np.empty(0, whole), np.empty(0, update)
-    counts = letter[:16].view(np.int64)
+    counts = message[:16].view(np.int64)
     middle = 16 + int(counts[0]) * whole.itemsize
-    return letter[16:middle].view(whole), letter[middle:].view(update)
+    return message[16:middle].view(whole), message[middle:].view(update)

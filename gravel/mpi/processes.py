@@ -10,12 +10,12 @@ from mpi4py import MPI
 from gravel.errors import SimulationError
 from gravel.mpi.domain import DOMAINS, Bisection, half_spaces, neighbours, owners
 from gravel.mpi.halo import JOINT_RANK, Halo, shifts_of
-from gravel.mpi.post import Post
-from gravel.mpi.share import SharedBodies
+from gravel.mpi.messenger import Messenger
+from gravel.mpi.shared_bodies import SharedBodies
 from gravel.running.processes import OneProcess, Traffic, threads_for
-from gravel.state import EVERYWHERE, FIELD, REMOVED, STATUS, can_move
+from gravel.state import FIELD, REMOVED, REPLICATED, STATUS, can_move
 
-SAMPLE = 400_000  # bodies whose places decide where to cut, of all processes
+SAMPLE = 400_000  # bodies whose positions decide where to cut, of all processes
 NEAR = 4.0  # times the largest radius: parts that come nearer to each other than this are neighbours
 MOST_PATIENCE = 64  # times ``Bisection.every``
 
@@ -33,7 +33,7 @@ def many_processes(domain):
 
 
 def _end_all_on_error():
-    """An error that nobody catches ends the whole job: the others would wait for this process for ever."""
+    """An uncaught error ends the whole job: the others would wait for this process for ever."""
     if getattr(sys.excepthook, "ends_all", False):
         return
     before = sys.excepthook
@@ -55,8 +55,8 @@ class ManyProcesses:
         machine = comm.Split_type(MPI.COMM_TYPE_SHARED)
         self.neighbours_here = machine.size  # processes on this machine
         machine.Free()
-        self.post = Post(comm)
-        self.halo, self.share = Halo(self.post), SharedBodies(self.post)
+        self.messenger = Messenger(comm)
+        self.halo, self.sync = Halo(self.messenger), SharedBodies(self.messenger)
         self.bodies = 0  # how many there must be
         self.spent, self.patience = [], 1  # s of work in the steps since the last look; how long to wait for the next
 
@@ -67,23 +67,23 @@ class ManyProcesses:
     def broadcast(self, value):
         return self.comm.bcast(value)
 
-    def all_of(self, value):
+    def allgather(self, value):
         return self.comm.allgather(value)
 
-    def of_joints(self, *values):
+    def broadcast_from_joint_rank(self, *values):
         return self.comm.bcast(values, JOINT_RANK)
 
     def total(self, *numbers):
-        return self.post.total(*numbers)
+        return self.messenger.total(*numbers)
 
     def largest(self, *numbers):
-        return self.post.largest(*numbers)
+        return self.messenger.largest(*numbers)
 
     def all(self, flag):
-        return self.post.total(not flag)[0] == 0
+        return self.messenger.total(not flag)[0] == 0
 
     def any(self, flag):
-        return self.post.total(bool(flag))[0] > 0
+        return self.messenger.total(bool(flag))[0] > 0
 
     def barrier(self):
         self.comm.Barrier()
@@ -96,39 +96,39 @@ class ManyProcesses:
         return self.rank == JOINT_RANK
 
     # --- bodies
-    def begin(self, engine, block, everywhere, joined, common):
-        movable, own = can_move(_column(block["tag"], STATUS, len(everywhere))), np.arange(len(everywhere)) >= common
-        places = block["position"][movable & ~everywhere & ~own]
+    def distribute_bodies(self, engine, block, replicated, joined, common):
+        movable, own = can_move(_column(block["tag"], STATUS, len(replicated))), np.arange(len(replicated)) >= common
+        positions = block["position"][movable & ~replicated & ~own]
         if self.any(own.any()):
             some = block["position"][movable & own]
-            most = int(self.post.largest(len(some))[0])
-            places = np.concatenate([places, *self.comm.allgather(some[:: max(1, most * self.size // SAMPLE)])])
-        (self.reach,) = self.post.largest(float(_column(block["extent"], 3, len(everywhere))[movable].max(initial=0.0)))
-        self._cut(engine, places, np.ones(len(places)))
+            most = int(self.messenger.largest(len(some))[0])
+            positions = np.concatenate([positions, *self.comm.allgather(some[:: max(1, most * self.size // SAMPLE)])])
+        (self.largest_radius,) = self.messenger.largest(float(_column(block["extent"], 3, len(replicated))[movable].max(initial=0.0)))
+        self._cut(engine, positions, np.ones(len(positions)))
         self.halo.joined = {int(i) for i in np.asarray(block["id"])[joined & movable]}
         for local, some in ((False, ~own), (True, own)):
             if self.any(some.any()):
-                self.add(engine, {name: values[some] for name, values in block.items()}, everywhere[some], local)
+                self.add_bodies(engine, {name: values[some] for name, values in block.items()}, replicated[some], local)
 
-    def _cut(self, engine, places, weights):
-        """Share out space for bodies at these places, which are the same on all processes."""
-        partition = self.domain.cut(places, weights, self.size)
+    def _cut(self, engine, positions, weights):
+        """Partition space for bodies at these positions, which are the same on all processes."""
+        partition = self.domain.cut(positions, weights, self.size)
         self.partition = partition._replace(rank=self.rank, border=half_spaces(partition, self.rank))
-        engine.set_partition(self.partition, self.share)
+        engine.set_partition(self.partition, self.sync)
         self.halo.partition = self.partition
-        self._meet_neighbours()
+        self._find_neighbours()
 
-    def _meet_neighbours(self):
+    def _find_neighbours(self):
         """Processes whose parts are near always write to each other; what goes further is rare."""
         lattice, low, high, shifts = self.halo.lattice, np.full(3, -np.inf), np.full(3, np.inf), np.zeros((1, 3))
         if lattice is not None:
             repeats = np.isfinite(lattice.length)
             low[repeats], high[repeats] = lattice.low[repeats], (lattice.low + lattice.length)[repeats]
             shifts = shifts_of(lattice)
-        near = neighbours(self.partition, self.rank, NEAR * self.reach, low, high, shifts)
+        near = neighbours(self.partition, self.rank, NEAR * self.largest_radius, low, high, shifts)
         listed = self.comm.allgather(near)
-        self.post.neighbours = sorted(near | {rank for rank, theirs in enumerate(listed) if self.rank in theirs})
-        self.post.all_near = all(len(theirs) == self.size - 1 for theirs in listed)
+        self.messenger.neighbours = sorted(near | {rank for rank, theirs in enumerate(listed) if self.rank in theirs})
+        self.messenger.all_near = all(len(theirs) == self.size - 1 for theirs in listed)
 
     def count_new(self, number, local):
         if not local:
@@ -138,29 +138,29 @@ class ManyProcesses:
         counts = self.comm.allgather(number)
         return sum(counts[: self.rank]), sum(counts)
 
-    def add(self, engine, block, everywhere, local):
+    def add_bodies(self, engine, block, replicated, local):
         """Local bodies may lie anywhere: the next step takes them to their owners."""
         n = len(block["position"])
         rank = np.full(n, self.rank) if local else owners(self.partition, np.asarray(block["position"]))
-        if local and np.any(everywhere):
+        if local and np.any(replicated):
             raise ValueError("fixed bodies that are large must be added by all processes alike, not with local=True")
         rank[np.isin(np.asarray(block["id"]), list(self.halo.joined))] = JOINT_RANK
-        rank[everywhere] = EVERYWHERE
-        new = int(np.count_nonzero(rank != EVERYWHERE))
-        self.bodies += int(self.post.total(new)[0]) if local else new
-        here = (rank == self.rank) | everywhere
+        rank[replicated] = REPLICATED
+        new = int(np.count_nonzero(rank != REPLICATED))
+        self.bodies += int(self.messenger.total(new)[0]) if local else new
+        here = (rank == self.rank) | replicated
         kept = {name: values[here] if _is_by_body(name, values, n) else values for name, values in block.items()}
         engine.add({**kept, "rank": rank[here].astype(np.int32)})
 
     # --- the step
-    def renew(self, engine):
-        self.begun = time.perf_counter(), self.post.waited
-        self.halo.renew(engine)
+    def exchange_halo(self, engine):
+        self.begun = time.perf_counter(), self.messenger.waited
+        self.halo.exchange(engine)
 
-    def meet(self, engine):
-        self.share.meet(engine, self.halo)
+    def build_shared_body_groups(self, engine):
+        self.sync.build_groups(engine, self.halo)
 
-    def hand_over(self, engine):
+    def migrate_warm_start(self, engine):
         """Raw bytes again, one record a contact."""
         target, known = engine.moved_contacts(self.halo.near_border)
         real = known[3].dtype
@@ -168,15 +168,15 @@ class ManyProcesses:
         records = np.empty(len(target), layout)
         for name, values in zip(layout.names, known):
             records[name] = values
-        letters = {int(rank): records[target == rank] for rank in np.unique(target)}
-        came = self.post.exchange(letters)
-        told = np.concatenate([came[rank].view(layout) for rank in sorted(came)])
+        messages = {int(rank): records[target == rank] for rank in np.unique(target)}
+        received = self.messenger.exchange(messages)
+        told = np.concatenate([received[rank].view(layout) for rank in sorted(received)])
         engine.adopt(tuple(np.ascontiguousarray(told[name]) for name in layout.names))
 
     def set_cell(self, lattice):
         first, self.halo.lattice = self.halo.lattice is None, lattice
         if first:
-            self._meet_neighbours()
+            self._find_neighbours()
 
     def union(self, ids):
         return np.unique(np.concatenate(self.comm.allgather(ids)))
@@ -184,19 +184,19 @@ class ManyProcesses:
     def remove(self, engine, ids):
         mine = int(np.count_nonzero(engine.pick("rank", ids[engine.pick("tag", ids)[:, STATUS] != REMOVED]) == self.rank))
         engine.remove(ids)
-        self.halo.forget(ids)
-        self.bodies -= int(self.post.total(mine)[0])
+        self.halo.remove(ids)
+        self.bodies -= int(self.messenger.total(mine)[0])
 
-    def open(self, problem):
-        if len(self.share.places):
-            problem.split(self.share.places, self.share.parts)
+    def apply_mass_splitting(self, problem):
+        if len(self.sync.indices):
+            problem.split(self.sync.indices, self.sync.parts)
 
-    def end(self, engine):
+    def finish_step(self, engine):
         own = int(np.count_nonzero(engine.field("rank") == self.rank))
-        spent = time.perf_counter() - self.begun[0] - (self.post.waited - self.begun[1])
-        numbers = self.post.total(own, self.halo.copies, self.post.messages, self.post.bytes, spent)
-        (slowest,) = self.post.largest(spent)
-        self.post.messages = self.post.bytes = 0
+        spent = time.perf_counter() - self.begun[0] - (self.messenger.waited - self.begun[1])
+        numbers = self.messenger.total(own, self.halo.ghosts, self.messenger.messages, self.messenger.bytes, spent)
+        (slowest,) = self.messenger.largest(spent)
+        self.messenger.messages = self.messenger.bytes = 0
         if int(numbers[0]) != self.bodies:
             raise SimulationError(
                 f"there must be {self.bodies} bodies, but the processes have {int(numbers[0])}: a body was lost or doubled"
@@ -213,7 +213,7 @@ class ManyProcesses:
             return
         cost = float(np.median(self.spent))
         self.spent = []
-        (slowest,), (total,) = self.post.largest(cost), self.post.total(cost)
+        (slowest,), (total,) = self.messenger.largest(cost), self.messenger.total(cost)
         if slowest <= (1.0 + self.domain.balance) * total / self.size:
             self.patience = 1
             return
@@ -224,7 +224,7 @@ class ManyProcesses:
         """Share out space anew, where the bodies of this process cost so much together."""
         mine = (engine.field("rank") == self.rank) & can_move(engine.field("tag")[:, STATUS])
         rows = np.flatnonzero(mine)[np.argsort(engine.ids()[mine])]
-        rows = rows[:: max(1, int(self.post.largest(len(rows))[0]) * self.size // SAMPLE)]
+        rows = rows[:: max(1, int(self.messenger.largest(len(rows))[0]) * self.size // SAMPLE)]
         weights = np.full(len(rows), cost / max(len(rows), 1))
         pieces = self.comm.allgather((engine.field("position")[rows], weights))
         self._cut(engine, *(np.concatenate(column) for column in zip(*pieces)))

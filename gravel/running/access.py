@@ -53,7 +53,7 @@ class StateAccess(Parts):
         if not self.__dict__.get("_made"):
             return "Simulation(not made yet)"
         here = {"process": f"{self.processes.rank} of {self.processes.size}"} if self.processes.size > 1 else {}
-        counts = {"steps": self.steps, "bodies": self.views.own, "joints": len(self.mechanism)}
+        counts = {"steps": self.steps, "bodies": self.views.own_count, "joints": len(self.mechanism)}
         solver = type(self.solver).__name__
         time, dt = formatting.rough(self.time), formatting.rough(self.dt)
         return formatting.call(self, time=time, **counts, dt=dt, solver=solver, device=self.device, **here)
@@ -61,7 +61,7 @@ class StateAccess(Parts):
     def _repr_html_(self) -> str | None:
         from gravel.printing.notebook import html_of
 
-        return html_of(self, self.views.own)
+        return html_of(self, self.views.own_count)
 
     # --- tolerances
     @property
@@ -96,32 +96,32 @@ class StateAccess(Parts):
     @property
     def positions(self) -> np.ndarray:
         """(N, 3) m; NaN for bodies that were removed. Write to it: the next step takes it."""
-        return self.views.lend("positions")
+        return self.views.borrow("positions")
 
     @property
     def quaternions(self) -> np.ndarray:
         """(N, 4) w x y z; NaN for bodies that were removed. Write to it."""
-        return self.views.lend("quaternions")
+        return self.views.borrow("quaternions")
 
     @property
     def velocities(self) -> np.ndarray:
         """(N, 3) m/s; write to it."""
-        return self.views.lend("velocities")
+        return self.views.borrow("velocities")
 
     @property
     def angular_velocities(self) -> np.ndarray:
         """(N, 3) rad/s, world frame; write to it."""
-        return self.views.lend("angular_velocities")
+        return self.views.borrow("angular_velocities")
 
     @property
     def forces(self) -> np.ndarray:
         """(N, 3) N, forces applied in every step at the centres of mass; write to it."""
-        return self.views.lend("forces")
+        return self.views.borrow("forces")
 
     @property
     def torques(self) -> np.ndarray:
         """(N, 3) N m, world frame, applied in every step; write to it."""
-        return self.views.lend("torques")
+        return self.views.borrow("torques")
 
     # --- arrays to be read
     @property
@@ -284,7 +284,7 @@ class StateAccess(Parts):
 
     def _engine_now(self):
         """The engine with all that users wrote."""
-        self.views.take_back()
+        self.views.flush_writes()
         self._rules.upload()
         return self.engine
 
@@ -300,7 +300,7 @@ class StateAccess(Parts):
     def state_hash(self) -> str:
         """A fingerprint of all bodies' states: equal if and only if they are equal to the last bit, on any number of processes."""
         digest = hashlib.sha256(np.array([self.time]).tobytes())
-        pieces = self.processes.all_of(self.views.present("id", "tag", "position", "quaternion", "velocity"))
+        pieces = self.processes.allgather(self.views.present("id", "tag", "position", "quaternion", "velocity"))
         order = np.argsort(np.concatenate([piece["id"] for piece in pieces]), kind="stable")
         for name in pieces[0]:
             values = np.concatenate([piece[name] for piece in pieces])[order]

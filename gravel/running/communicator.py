@@ -1,8 +1,8 @@
 """The processes that share a scene, as files and the run see them: who am I, what do the others say.
 
-``Team`` is what they need of MPI, five calls, so that they know nothing of it (``gravel.running.processes`` fulfils it). Every call is made
-by all processes, in the same order. ``together`` calls a function on all of them: what one of them raises, all raise, so that none is left
-waiting for one that is gone.
+``Communicator`` is what they need of MPI, five calls, so that they know nothing of it (``gravel.running.processes`` fulfils it). Every call
+is made by all processes, in the same order. ``call_on_all_ranks`` calls a function on all of them: what one of them raises, all raise, so
+that none is left waiting for one that is gone.
 """
 
 import builtins
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 
-class Team(Protocol):
+class Communicator(Protocol):
     """Processes with the numbers (ranks) 0 to size - 1."""
 
     rank: int
@@ -32,7 +32,7 @@ class Team(Protocol):
         """Wait until all have come here."""
 
 
-def together(team: Team, function: Callable, *arguments: Any) -> Any:
+def call_on_all_ranks(team: Communicator, function: Callable, *arguments: Any) -> Any:
     """What a function returns on this process, if it went well on all; else all raise the error of the lowest rank on which it did not."""
     if team.size == 1:
         return function(*arguments)
@@ -41,11 +41,11 @@ def together(team: Team, function: Callable, *arguments: Any) -> Any:
         value = function(*arguments)
     except Exception as raised:
         error = raised
-    agree(team, error)
+    raise_on_all_ranks(team, error)
     return value
 
 
-def agree(team: Team, error: Exception | None) -> None:
+def raise_on_all_ranks(team: Communicator, error: Exception | None) -> None:
     """Raise on all processes what went wrong on one; None: nothing did here."""
     if team.all(error is None):
         return

@@ -17,7 +17,7 @@ def detect_awake(engine: Engine, driven: Driven | None, lap: Lap, refusal: Refus
 
 
 def _detect(engine, driven, lap, refusal):
-    engine.begin()
+    engine.predict_poses()
     if driven is not None:
         engine.set_motion(driven)
     lap("motion")

@@ -1,7 +1,7 @@
-"""The whole of a simulation that several processes share: its arrays by id, as on one process.
+"""Gathered data of a simulation that several processes share: its arrays by id, as on one process.
 
-``gather`` brings some of them to the first process. ``whole`` is for functions that were written for one process, scenes' checks above all:
-they read arrays of all bodies, and every process gets the same ones.
+``gather`` brings some of them to the first process. ``gathered`` is for functions that were written for one process, scenes' checks above
+all: they read arrays of all bodies, and every process gets the same ones.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from gravel.state import FIELD, REMOVED, STATUS
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
 
-LENT = ("positions", "quaternions", "velocities", "angular_velocities", "forces", "torques")
+WRITABLE = ("positions", "quaternions", "velocities", "angular_velocities", "forces", "torques")
 READ = ("masses", "inertias", "radii", "shapes", "windings", "unwrapped_positions", "alive", "movable")
 GONE = {  # what arrays say of bodies that were removed
     **dict.fromkeys(("positions", "quaternions", "unwrapped_positions"), np.nan),
@@ -28,7 +28,7 @@ GONE = {  # what arrays say of bodies that were removed
 def gather(simulation: "Simulation", names: tuple[str, ...], everywhere: bool = False) -> Any:
     """Arrays of all bodies by id, ``contacts`` or ``joints``, by their names; None on all but the first process, unless ``everywhere``."""
     for name in names:
-        checks.choice("name", name, (*LENT, *READ, "contacts", "joints"))
+        checks.choice("name", name, (*WRITABLE, *READ, "contacts", "joints"))
     if not names:
         raise TypeError("gather must be told what to bring, for example gather('positions', 'velocities')")
     found = [_gathered(simulation, name, everywhere) for name in names]
@@ -40,9 +40,9 @@ def _gathered(simulation, name, everywhere):
     if processes.size == 1:
         return getattr(simulation, name)
     if name == "joints":
-        (table,) = processes.of_joints(simulation.joints if processes.solves_joints else None)
+        (table,) = processes.broadcast_from_joint_rank(simulation.joints if processes.solves_joints else None)
         return table if everywhere or processes.rank == 0 else None
-    bring = processes.all_of if everywhere else processes.gather
+    bring = processes.allgather if everywhere else processes.gather
     if name == "contacts":
         tables = bring(simulation.contacts)
         return None if tables is None else join_tables(tables)
@@ -59,12 +59,12 @@ def _by_id(pieces, count, gone):
     return result
 
 
-def whole(simulation: "Simulation") -> Any:
+def gathered(simulation: "Simulation") -> Any:
     """The simulation with arrays of all bodies, on every process; on one process itself. All processes must ask for the same."""
-    return simulation if simulation.processes.size == 1 else Whole(simulation)
+    return simulation if simulation.processes.size == 1 else GatheredSimulation(simulation)
 
 
-class Whole:
+class GatheredSimulation:
     """Reads of a simulation that go beyond this process; what else is asked for, or done, is the simulation's own."""
 
     def __init__(self, simulation):
@@ -72,7 +72,7 @@ class Whole:
 
     def __getattr__(self, name):
         simulation = self._simulation
-        if name in (*LENT, *READ, "contacts", "joints"):
+        if name in (*WRITABLE, *READ, "contacts", "joints"):
             return self._once(name, lambda: gather(simulation, (name,), everywhere=True))
         if name == "bodies":
             return WholeBodies(self)
@@ -93,8 +93,8 @@ class Whole:
         simulation = self._simulation
 
         def bring():
-            simulation.views.take_back()
-            pieces = simulation.processes.all_of((simulation.ids, getattr(simulation.views, name)))
+            simulation.views.flush_writes()
+            pieces = simulation.processes.allgather((simulation.ids, getattr(simulation.views, name)))
             return _by_id(pieces, simulation.count, FIELD[name].gone)
 
         return self._once(f"field {name}", bring)

@@ -52,10 +52,10 @@ class Machines:
             self.mechanism.keep(self.engine.joint_state())
 
     def _update_collision_filter(self):
-        """Bodies that are joined may not touch, unless their joint allows it or is broken."""
+        """Collision filter: bodies that are joined do not collide, unless their joint allows it or is broken."""
         broken = self.engine.joint_state().broken if self.solved_here else np.zeros(len(self.mechanism), np.uint8)
-        (broken,) = self.processes.of_joints(broken)
-        self.engine.exclude(self.mechanism.pairs_apart(broken))
+        (broken,) = self.processes.broadcast_from_joint_rank(broken)
+        self.engine.set_filtered_pairs(self.mechanism.pairs_to_filter(broken))
 
     # --- before the first step
     def assemble(self, driven: Collection[int]) -> None:
@@ -109,12 +109,12 @@ class Machines:
         """Join two bodies as they lie now, with all that users wrote into ``views``; returns the joint's id."""
         if self.processes.size > 1:
             raise SimulationError("joints must be part of the scene where several processes share it: scene.add_joint")
-        views.take_back()
+        views.flush_writes()
         self.engine.wake(None)
         self.keep()
         number = self.mechanism.add(joint, PresentBodies(self.engine, views.count))
         self.align([number], driven)
-        views.renew()
+        views.refresh()
         return number
 
     def release(self, joint: int) -> None:

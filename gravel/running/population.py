@@ -47,10 +47,10 @@ class Population:
         count, many = self.views.count, len(block["position"])
         before, total = self.processes.count_new(many, local)
         ids = block["id"] = np.arange(count + before, count + before + many)
-        self.materials.append(count, self.processes.all_of((many, number)) if local else [(total, number)])
-        self.views.end(count + total)
-        self.processes.add(self.engine, block, self._known_to_all(block, driven), local)
-        self.views.renew()
+        self.materials.append(count, self.processes.allgather((many, number)) if local else [(total, number)])
+        self.views.invalidate(count + total)
+        self.processes.add_bodies(self.engine, block, self._known_to_all(block, driven), local)
+        self.views.refresh()
         return ids
 
     def _known_to_all(self, block, driven):
@@ -62,9 +62,9 @@ class Population:
     def remove(self, ids: np.ndarray) -> None:
         """Take bodies out, those that any process names."""
         ids = self.processes.union(ids)
-        self.views.take_back()
+        self.views.flush_writes()
         self.engine.wake(None)
         self.prescribed.forget(ids)
         self.machines.release_joints_of(ids)
         self.processes.remove(self.engine, ids)
-        self.views.renew()
+        self.views.refresh()

@@ -1,6 +1,6 @@
 """The processes that share a simulation, as ``Simulation`` sees them: one, or many (``gravel.mpi``).
 
-The step asks in these places, and nowhere else knows how many there are. One process answers each question by itself.
+The step asks here, and nowhere else knows how many there are. One process answers each question by itself.
 """
 
 import os
@@ -21,9 +21,9 @@ RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK")
 
 
 class Traffic(NamedTuple):
-    """What the processes had to tell each other in one step; of all together."""
+    """Messages and ghosts of one step, of all processes together."""
 
-    copies: int = 0  # bodies that a process knows beside their owner, summed over the processes
+    copies: int = 0  # ghosts, summed over the processes
     messages: int = 0
     bytes: int = 0
     balance: float = 1.0  # work of the busiest process over the mean of all
@@ -43,10 +43,10 @@ class Processes(Protocol):
     def broadcast(self, value: Any) -> Any:
         """The value of the first process on all."""
 
-    def all_of(self, value: Any) -> list:
+    def allgather(self, value: Any) -> list:
         """The values of all processes, on all."""
 
-    def of_joints(self, *values: Any) -> tuple:
+    def broadcast_from_joint_rank(self, *values: Any) -> tuple:
         """What the process that solves the joints has, on all."""
 
     def total(self, *numbers: float) -> tuple[float, ...]:
@@ -64,24 +64,26 @@ class Processes(Protocol):
     def barrier(self) -> None:
         """All have come here before any goes on."""
 
-    def begin(self, engine: "Engine", block: Mapping[str, Any], everywhere: np.ndarray, joined: np.ndarray, common: int) -> None:
-        """The engine gets those of the first bodies that this process knows. ``everywhere``: mask of bodies that all shall know;
+    def distribute_bodies(
+        self, engine: "Engine", block: Mapping[str, Any], replicated: np.ndarray, joined: np.ndarray, common: int
+    ) -> None:
+        """The engine gets those of the first bodies that this process knows. ``replicated``: mask of bodies that all shall know;
         ``joined``: of those that have joints. The first ``common`` bodies are the same on all processes, the others are this one's."""
 
     def count_new(self, number: int, local: bool) -> tuple[int, int]:
         """How many new bodies come before those of this process, and how many there are; ``local``: each has its own."""
 
-    def add(self, engine: "Engine", block: Mapping[str, Any], everywhere: np.ndarray, local: bool) -> None:
+    def add_bodies(self, engine: "Engine", block: Mapping[str, Any], replicated: np.ndarray, local: bool) -> None:
         """The engine gets those of new bodies that this process shall know."""
 
-    def renew(self, engine: "Engine") -> None:
-        """Before a step: bodies go to their owners, and those who need copies get them."""
+    def exchange_halo(self, engine: "Engine") -> None:
+        """Before a step: halo exchange. Bodies migrate to their owners, and ghosts are refreshed."""
 
-    def meet(self, engine: "Engine") -> None:
-        """After detection: the processes agree on who acts on which bodies."""
+    def build_shared_body_groups(self, engine: "Engine") -> None:
+        """After detection: find out which ranks act on which bodies."""
 
-    def hand_over(self, engine: "Engine") -> None:
-        """Contacts that another process solves from now on start there from what this one remembers."""
+    def migrate_warm_start(self, engine: "Engine") -> None:
+        """Contacts that another process solves from now on start there from the impulses cached here."""
 
     def set_cell(self, lattice: "Lattice") -> None:
         """Space repeats itself so, where the next step looks."""
@@ -92,10 +94,10 @@ class Processes(Protocol):
     def remove(self, engine: "Engine", ids: np.ndarray) -> None:
         """Bodies are taken out, on all processes."""
 
-    def open(self, problem: "Problem") -> None:
-        """The problem is told of the bodies that others act on, too."""
+    def apply_mass_splitting(self, problem: "Problem") -> None:
+        """Bodies that several ranks act on enter the problem with their share of the mass."""
 
-    def end(self, engine: "Engine") -> Traffic:
+    def finish_step(self, engine: "Engine") -> Traffic:
         """After a step."""
 
 
@@ -111,10 +113,10 @@ class OneProcess:
     def broadcast(self, value):
         return value
 
-    def all_of(self, value):
+    def allgather(self, value):
         return [value]
 
-    def of_joints(self, *values):
+    def broadcast_from_joint_rank(self, *values):
         return values
 
     def total(self, *numbers):
@@ -132,22 +134,22 @@ class OneProcess:
     def barrier(self):
         pass
 
-    def begin(self, engine, block, everywhere, joined, common):
+    def distribute_bodies(self, engine, block, replicated, joined, common):
         engine.add(block)
 
     def count_new(self, number, local):
         return 0, number
 
-    def add(self, engine, block, everywhere, local):
+    def add_bodies(self, engine, block, replicated, local):
         engine.add(block)
 
-    def renew(self, engine):
+    def exchange_halo(self, engine):
         pass
 
-    def meet(self, engine):
+    def build_shared_body_groups(self, engine):
         pass
 
-    def hand_over(self, engine):
+    def migrate_warm_start(self, engine):
         pass
 
     def set_cell(self, lattice):
@@ -159,10 +161,10 @@ class OneProcess:
     def remove(self, engine, ids):
         engine.remove(ids)
 
-    def open(self, problem):
+    def apply_mass_splitting(self, problem):
         pass
 
-    def end(self, engine):
+    def finish_step(self, engine):
         return Traffic()
 
 

@@ -39,7 +39,7 @@ class StepReport:
     - ``broken``: how many joints broke
     - ``broad_phase``: the name of the one that found the pairs
     - ``bodies``: how many there are
-    - ``traffic``: what several processes had to tell each other, a ``Traffic``
+    - ``traffic``: messages and ghosts of several processes, a ``Traffic``
     - ``seconds`` s of wall clock, by stage
     """
 
@@ -120,6 +120,6 @@ class StepRecord:
             broken=self.broken,
             broad_phase=self.found.broad_phase,
             bodies=int(bodies),
-            traffic=processes.end(engine),
+            traffic=processes.finish_step(engine),
             seconds=self.seconds,
         )

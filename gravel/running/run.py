@@ -18,12 +18,12 @@ from tqdm import tqdm
 
 from gravel import checks
 from gravel.errors import SimulationError
-from gravel.interrupts import HeldBack
+from gravel.interrupts import DeferInterrupt
 from gravel.io.checkpoint import check_path as check_checkpoint
 from gravel.io.checkpoint import save as save_checkpoint
 from gravel.io.parts import result_writer
 from gravel.printing import formatting, tables
-from gravel.running.communicator import Team, agree, together
+from gravel.running.communicator import Communicator, call_on_all_ranks, raise_on_all_ranks
 
 if TYPE_CHECKING:
     from gravel.simulation import Simulation
@@ -150,7 +150,7 @@ def run(
     tally, started = _Tally(simulation), time.perf_counter()
     steps = math.ceil((until - simulation.time) / simulation.dt - 1e-6)
     look = {"disable": not progress or simulation.team.rank > 0, "unit": "step", "smoothing": 0.1, "dynamic_ncols": True}
-    with HeldBack() if simulation.team.size > 1 else contextlib.nullcontext() as held:
+    with DeferInterrupt() if simulation.team.size > 1 else contextlib.nullcontext() as held:
         try:
             files.open()
             with tqdm(total=steps, **look) as bar:
@@ -159,7 +159,7 @@ def run(
             tally.interrupted = True
         except SimulationError:
             files.apart = False  # a step is refused by all
-            simulation.views.renew()  # what was written and refused is not part of the last good state
+            simulation.views.refresh()  # what was written and refused is not part of the last good state
             raise
         finally:  # also when a step failed: the state is the last good one
             tally.catch_up(simulation, files)
@@ -174,7 +174,7 @@ def run(
 def _take_steps(simulation, steps, bar, calls, files, tally, held):
     """So many steps, with all that comes after each of them."""
     if not bar.disable:
-        simulation.tell = bar.set_postfix_str
+        simulation.on_status = bar.set_postfix_str
     for _ in range(steps):
         begun = time.perf_counter()
         files.apart = simulation.team.size > 1
@@ -206,7 +206,7 @@ class _Files:
         if checkpoint is None and checkpoint_every is not None:
             raise ValueError(f"checkpoint_every={checkpoint_every!r} goes with a checkpoint file, but checkpoint is None")
         if checkpoint is not None:
-            together(simulation.team, check_checkpoint, checkpoint, simulation.team.size > 1)
+            call_on_all_ranks(simulation.team, check_checkpoint, checkpoint, simulation.team.size > 1)
             if checkpoint_every is not None:
                 checkpoint_every = checks.number("checkpoint_every", checkpoint_every, above=0.0)
         self.simulation, self.save, self.checkpoint = simulation, save, checkpoint
@@ -216,7 +216,7 @@ class _Files:
 
     def open(self):
         """Begin the files, with the first frame of the result."""
-        with HeldBack():
+        with DeferInterrupt():
             if self.save is not None:
                 self.writer = result_writer(self.save, self.simulation, *self.with_parts)
             self.frames = _Periodic(self._write_frame, self.every, self.simulation)
@@ -226,7 +226,7 @@ class _Files:
 
     def write(self):
         """After a step, what is due."""
-        with HeldBack():
+        with DeferInterrupt():
             if self.checkpoint is not None and self.checkpoint_every is not None:
                 self.checkpoints(self.simulation)
             if self.writer:
@@ -271,10 +271,10 @@ def _observed(calls, simulation, team):
     return None
 
 
-def _stop_together(team: Team, held, error):
+def _stop_together(team: Communicator, held, error):
     """End the run on all processes if one was interrupted, or has met with an error."""
     if team.any(held.came or error is not None):
-        agree(team, error)
+        raise_on_all_ranks(team, error)
         held.came = False  # it is heard
         raise KeyboardInterrupt
 
@@ -290,7 +290,7 @@ class _Tally:
         self.interrupted = False
 
     def add(self, report, seconds, files):
-        with HeldBack():
+        with DeferInterrupt():
             if self.steps == 0:
                 self.first_seconds = seconds
             self.steps += 1

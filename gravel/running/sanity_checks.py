@@ -18,7 +18,7 @@ from gravel.state import ANGULAR, LINEAR, MATERIAL, REMOVED, SHAPE, STATUS, can_
 
 OVERLAP = 1e-2  # of the smaller body's radius: what counts as an overlap within a machine at the start
 DEEP = (
-    0.1  # of the smaller body's radius: a penetration that is worth a warning (less may come of one blow that drives a ball into a floor)
+    0.1  # of the smaller body's radius: a penetration that is worth a warning (less may come of one impact that drives a ball into a floor)
 )
 MOST_COHESION = {"single": 1e5, "double": 1e13}  # times the weight: of that, rounding takes a hundredth
 SUSPECTS = 20  # joints that are open by the most, whose machines are looked at: a small gap is much for a small machine
@@ -69,7 +69,7 @@ def check_solver(solver, contact_values, joints):
 def refuse_fault(engine, processes, world, refusal):
     """Refuse a step that would give a body a velocity that is not finite, or take it out of the world (2, 3) m; ``refusal(words, body)``
     makes the error."""
-    (body,) = map(int, processes.largest(engine.fault(world)))
+    (body,) = map(int, processes.largest(engine.find_invalid_body(world)))
     if body >= 0:
         known = engine.pick("tag", [body])[0, STATUS] != REMOVED
         where = f" at ({', '.join(f'{x:g}' for x in engine.pick('position', [body])[0])}) m" if known else ""
@@ -126,7 +126,7 @@ def warn_of_depth(simulation, given):
     if penetration <= DEEP * extent[can_move(status), 3].min(initial=np.inf):
         return
     table = simulation.engine.contacts()
-    worst = int(np.argmin(np.abs(table.gap + penetration)))  # not the deepest: a blow parts that in this very step
+    worst = int(np.argmin(np.abs(table.gap + penetration)))  # not the deepest: an impact parts that in this very step
     a, b = int(table.body_a[worst]), int(table.body_b[worst])
     size = simulation.engine.pick("extent", [a, b])[:, 3].min()
     if penetration <= DEEP * size:

@@ -1,8 +1,8 @@
 """Sleep: bodies that have stayed where they are for a while cost nearly nothing until something disturbs them.
 
-In: the poses of the bodies at a few moments (``Watch``), the contacts of a step, who is driven. Out: the islands that fall asleep, bodies
-that touch each other or are joined, if all of them are at rest (``islands_at_rest``); and the sleepers that something with a motion of
-its own comes near to (``Movers``). The engine makes them sleep and wakes them; ``SleepControl`` says when.
+In: the poses of the bodies at a few moments (``SleepTracker``), the contacts of a step, who is driven. Out: the islands that fall asleep,
+bodies that touch each other or are joined, if all of them are at rest (``islands_at_rest``); and the sleepers that something with a motion
+of its own comes near to (``Movers``). The engine makes them sleep and wakes them; ``SleepControl`` says when.
 """
 
 import math
@@ -35,11 +35,11 @@ class Sleep:
 
     A body is at rest if it has moved by less than ``speed`` times ``time`` in the last ``time`` s, and was slower than ``speed`` m/s
     whenever it was looked at (four times); its turning counts at its bounding radius. ``speed`` None: 1 % of the speed sqrt(g r) that
-    falling by half a typical radius r gives, 3 mm/s for balls of 1 cm; where there is no gravity, nobody sleeps unless ``speed`` is given.
+    falling by half a typical radius r gives, 3 mm/s for balls of 1 cm; where there is no gravity, no body sleeps unless ``speed`` is given.
 
     Bodies that touch, or that joints connect, form an island, which falls asleep as a whole: its velocities become zero, and it stays as
     it is to the last bit. Islands stay awake that touch a moving surface or are within the bounding ball of a body that moves by its
-    motion, and machines with a motor or a spring; in a cell that deforms nobody sleeps.
+    motion, and machines with a motor or a spring; in a cell that deforms no body sleeps.
 
     An island wakes in the step in which a body that is awake touches it, with the impulses that it fell asleep with, so that momentum is
     kept as if it had never slept. What comes in other ways wakes it, too: a body with a motion, what users write into positions,
@@ -63,7 +63,7 @@ class Sleep:
         return SHARE * math.sqrt(math.hypot(*gravity) * radius) if self.speed is None else self.speed
 
 
-class Watch:
+class SleepTracker:
     """Who has stayed where it was since a moment: the ids and poses of those that are still candidates."""
 
     def __init__(self):
@@ -86,7 +86,7 @@ class Watch:
         self.ids, self.position, self.quaternion = self.ids[rests], self.position[rests], self.quaternion[rests]
         return self.looks == len(LOOKS)
 
-    def begin(self, engine: "Engine", now: float) -> None:
+    def restart(self, engine: "Engine", now: float) -> None:
         """All that are awake are candidates from now on."""
         self.since, self.looks, self.ids = now, 0, awake_ids(engine)
         self.position, self.quaternion = engine.pick("position", self.ids), engine.pick("quaternion", self.ids)
@@ -106,14 +106,14 @@ class Movers(NamedTuple):
     """Balls that hold the bodies that move by their motion in a step, wherever they are in it."""
 
     position: np.ndarray  # (k, 3) m
-    reach: np.ndarray  # (k,) m
+    swept_radius: np.ndarray  # (k,) m
 
     def near(self, engine: "Engine", ids: np.ndarray) -> np.ndarray:
         """Mask of the bodies whose bounding balls meet one of these."""
         position, radius = engine.pick("position", ids), engine.pick("extent", ids)[:, 3]
         near = np.zeros(len(ids), bool)
-        for place, reach in zip(self.position, self.reach):
-            near |= np.linalg.norm(position - place, axis=1) <= radius + reach
+        for centre, swept_radius in zip(self.position, self.swept_radius):
+            near |= np.linalg.norm(position - centre, axis=1) <= radius + swept_radius
         return near
 
 
@@ -128,8 +128,8 @@ def movers_of(driven: "Driven", engine: "Engine", dt: float, periodic: bool) -> 
         moves |= (now != then).any(axis=1)
     way = np.maximum(*(np.linalg.norm(then - position, axis=1) for then in (driven.position, driven.end_position)))
     way += dt * np.linalg.norm(driven.velocity[:, :3], axis=1)
-    reach = np.full(len(way), np.inf) if periodic else engine.pick("extent", driven.id)[:, 3] + way
-    return Movers(position[moves], reach[moves])
+    swept_radius = np.full(len(way), np.inf) if periodic else engine.pick("extent", driven.id)[:, 3] + way
+    return Movers(position[moves], swept_radius[moves])
 
 
 def awake_ids(engine: "Engine") -> np.ndarray:
@@ -174,13 +174,13 @@ class SleepControl:
 
     def __init__(self, engine: "Engine", mechanism: "Mechanism", prescribed: "Prescribed", cell: "Cell | None"):
         self.engine, self.mechanism, self.prescribed, self.cell = engine, mechanism, prescribed, cell
-        self.watch = Watch()
+        self.watch = SleepTracker()
         self.movers = NO_MOVERS  # bodies with a motion that move in the present step
         self.wake_all_pending = False  # whether something has changed that wakes all: they do before the next step
 
     def restart(self) -> None:
         """Nobody has been at rest yet."""
-        self.watch = Watch()
+        self.watch = SleepTracker()
 
     # --- waking
     def wake_pending(self) -> None:
@@ -199,7 +199,7 @@ class SleepControl:
         if sleep is None:
             return
         self.movers = NO_MOVERS if driven is None else movers_of(driven, self.engine, dt, self.cell is not None)
-        if len(self.movers.reach):
+        if len(self.movers.swept_radius):
             sleepers = self.engine.ids()[self.engine.field("tag")[:, STATUS] == SLEEPING]
             self.wake(sleepers[self.movers.near(self.engine, sleepers)])
 
@@ -211,13 +211,13 @@ class SleepControl:
         if self.watch.look(self.engine, sleep.speed_for(gravity, typical_radius(self.engine)), sleep.time):
             if len(self.watch.ids) and (self.cell is None or self.cell.deformation is None):
                 self._put_to_sleep(self.watch.ids)
-            self.watch.begin(self.engine, time)
+            self.watch.restart(self.engine, time)
 
-    def _put_to_sleep(self, calm):
-        """``calm``: ids of the bodies that have been at rest."""
+    def _put_to_sleep(self, at_rest):
+        """``at_rest``: ids of the bodies that have been at rest."""
         engine, carrying = self.engine, carrying_ids(self.engine, self.prescribed.surfaces)
         awake = awake_ids(engine)
-        restless, machine = ~np.isin(awake, calm) | self.movers.near(engine, awake), {}
+        restless, machine = ~np.isin(awake, at_rest) | self.movers.near(engine, awake), {}
         if len(self.mechanism):
             state = engine.joint_state()
             machine, driven = self.mechanism.machine_of_bodies(state), {*self.prescribed.motions, *carrying.tolist()}

@@ -40,12 +40,12 @@ def place_bodies(scene: Scene, engine: Engine, processes: Processes) -> array:
     """The engine gets the bodies that this process shall know; returns the number of each body's material, by id."""
     _check_alike(scene, processes)
     common = len(scene) if scene.common is None else scene.common
-    processes.begin(engine, _fields_with_forces(scene), _known_to_all(scene), _joined(scene), common)
+    processes.distribute_bodies(engine, _fields_with_forces(scene), _known_to_all(scene), _joined(scene), common)
     count = int(processes.largest(scene.bodies.id.max(initial=-1))[0]) + 1
     numbers = np.full(count, -1, np.int32)
     numbers[scene.bodies.id] = scene.bodies.tag[:, MATERIAL]
     if scene.common is not None:
-        for ids, own in processes.all_of((scene.bodies.id, scene.bodies.tag[:, MATERIAL])):
+        for ids, own in processes.allgather((scene.bodies.id, scene.bodies.tag[:, MATERIAL])):
             numbers[ids] = own
     return array("i", numbers.tobytes())
 
@@ -60,7 +60,7 @@ def prescribed_of(scene: Scene, engine: Engine) -> Prescribed:
 def _check_alike(scene, processes):
     """Materials and shapes go by their numbers: they must be the same on all processes."""
     alike = [*map(repr, scene.materials.kinds), len(scene.geometries), len(scene.mechanism), scene.common]
-    if any(other != alike for other in processes.all_of(alike)):
+    if any(other != alike for other in processes.allgather(alike)):
         raise ValueError("scene must have the same materials, shapes and joints on all processes, in the same order")
 
 

@@ -4,7 +4,7 @@ In comes a text; ``text`` makes items with lines of it, ``language`` (the one ta
 ``load`` the whole setup. ``write`` goes the other way, from a ``Scene`` to a file. What is wrong is told by line and key (``faults``).
 """
 
-from gravel.scenefile.faults import Fault, SceneFileError
+from gravel.scenefile.diagnostics import Fault, SceneFileError
 from gravel.scenefile.load import FileSetup, is_scene_file, load_scene_file
 
 __all__ = ["Fault", "FileSetup", "SceneFileError", "is_scene_file", "load_scene_file"]

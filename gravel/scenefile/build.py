@@ -16,8 +16,8 @@ from gravel.model.cell import Deformation
 from gravel.model.materials import DEFAULT, Material
 from gravel.model.servo import ServoWall
 from gravel.scene import Scene
-from gravel.scenefile.blame import attempt
-from gravel.scenefile.faults import suggestion
+from gravel.scenefile.diagnostics import suggestion
+from gravel.scenefile.error_locations import attempt
 from gravel.scenefile.joint_language import JOINT_KINDS
 from gravel.scenefile.making import Shapes, beside, motion_of, number_or_table, surface_of, turn_of
 from gravel.scenefile.placing import place

@@ -17,13 +17,13 @@ from gravel import checks, measures
 from gravel.running.processes import launched, make_processes
 from gravel.running.sleep import Sleep
 from gravel.scene import Scene
-from gravel.scenefile.blame import attempt
 from gravel.scenefile.build import Builder, ids_of
-from gravel.scenefile.faults import Faults
+from gravel.scenefile.diagnostics import Faults
+from gravel.scenefile.error_locations import attempt
 from gravel.scenefile.language import DOCUMENT
 from gravel.scenefile.making import Folder, region_of
 from gravel.scenefile.records import Given
-from gravel.scenefile.sense import check_sense
+from gravel.scenefile.semantic_checks import check_sense
 from gravel.scenefile.text import Item, parse, read_text
 from gravel.scenefile.values import BAD
 from gravel.scenes.setup import Check, Setup

@@ -16,7 +16,7 @@ from gravel.packing.blend import scaled
 from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, MeshRegion, SphereRegion
 from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes
 from gravel.rotations import from_rotation_vector, multiply
-from gravel.scenefile.blame import attempt
+from gravel.scenefile.error_locations import attempt
 from gravel.scenefile.records import Kind
 from gravel.scenefile.values import BAD
 from gravel.shapes.compounds import Clump, Compound

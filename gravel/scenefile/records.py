@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from gravel.scenefile.faults import suggestion
+from gravel.scenefile.diagnostics import suggestion
 from gravel.scenefile.text import Item, joined
 from gravel.scenefile.values import BAD, Name, Number, Value, Vector, Whole, any_bad
 

@@ -61,7 +61,7 @@ def overlap_warning(setup) -> str:
     if not len(scene):
         return ""
     table = detect_scene(scene, broad_phase="auto").contacts()
-    apart = {frozenset(pair[:2]) for pair in scene.mechanism.apart}
+    apart = {frozenset(pair[:2]) for pair in scene.mechanism.filtered_pairs}
     size = np.minimum(scene.bodies.extent[table.body_a, 3], scene.bodies.extent[table.body_b, 3])
     rows = [k for k in np.flatnonzero(table.gap < -OVERLAP * size) if frozenset((int(table.body_a[k]), int(table.body_b[k]))) not in apart]
     if not rows:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gravel.scenefile.faults import Faults, SceneFileError
+from gravel.scenefile.diagnostics import Faults, SceneFileError
 
 LONGEST_NUMBER = 1000  # digits of a whole number; a longer one is a real number, and infinite
 LARGEST_FILE = 20_000_000  # bytes: tables of bodies belong into a file beside it

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from gravel.scenefile.faults import suggestion
+from gravel.scenefile.diagnostics import suggestion
 from gravel.scenefile.text import Item, joined
 
 

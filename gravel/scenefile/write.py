@@ -168,7 +168,7 @@ def _joints(scene, writer, notes):
 
 def _ignore_keys(scene, writer):
     groups = [[int(i), int(j)] for i, j in np.argwhere(np.triu(scene.ignored))]
-    pairs = [[writer.name_of(a), writer.name_of(b)] for a, b, joint in scene.mechanism.apart if joint < 0]
+    pairs = [[writer.name_of(a), writer.name_of(b)] for a, b, joint in scene.mechanism.filtered_pairs if joint < 0]
     return {**({"groups": groups} if groups else {}), **({"pairs": pairs} if pairs else {})}
 
 

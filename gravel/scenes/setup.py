@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gravel.rotations import conjugate, rotate
-from gravel.running.gather import whole
+from gravel.running.gather import gathered
 from gravel.shapes import Plane
 
 
@@ -25,11 +25,11 @@ class Setup:
 
     def checks(self, simulation, report):
         """What the scene says of its physics after a run, a list of ``Check``."""
-        return self.check(whole(simulation), report)
+        return self.check(gathered(simulation), report)
 
 
 def _of_whole(function):
-    return lambda simulation: function(whole(simulation))
+    return lambda simulation: function(gathered(simulation))
 
 
 class Curve:

@@ -82,7 +82,7 @@ def test_the_papers_tables_are_named_and_the_main_line_comes_last():
         "pairs per contact": 1.1,
     }
     names = ("sweep[balls]", "apply[balls]", "gradient[balls]")
-    operations = {f"solve.blocks.{name}": 200 for name in names} | {f"solve.cones.{name}": 100 for name in ("step_and_project", "measure")}
+    operations = {f"solve.blocks.{name}": 200 for name in names} | {f"solve.cones.{name}": 100 for name in ("projected_step", "measure")}
     rows = list(kernels.predictions(model, measured, operations))
     assert all(next(iter(row)).startswith("MODEL") for row in rows)
     told = [row for row in rows if "paper 000, Table 3, measured, step" in row]

@@ -287,9 +287,9 @@ def test_each_box_of_the_tree_holds_the_two_below_and_leaves_hold_their_bodies()
     for node in range(1, rows // 2):
         assert np.array_equal(tree[node, :3], tree[2 * node : 2 * node + 2, :3].min(axis=0))
         assert np.array_equal(tree[node, 3:], tree[2 * node : 2 * node + 2, 3:].max(axis=0))
-    reach = engine.detector.arranged.reach[:n]
+    sphere = engine.detector.proxies.sphere[:n]
     leaf = rows // 2 + np.arange(n) // bvh.LEAF
-    assert np.all(tree[leaf, :3] <= reach[:, :3] - reach[:, 3:]) and np.all(tree[leaf, 3:] >= reach[:, :3] + reach[:, 3:])
+    assert np.all(tree[leaf, :3] <= sphere[:, :3] - sphere[:, 3:]) and np.all(tree[leaf, 3:] >= sphere[:, :3] + sphere[:, 3:])
 
 
 def test_neighbours_in_the_order_are_close_in_space_even_when_bodies_are_lost():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.formulas.momentum import pace
+from gravel.formulas.momentum import nesterov_step
 
 
 def bed(shape, material=None, mixed=False, n=300, friction="cone", seconds=0.15, **options):
@@ -80,21 +80,21 @@ def test_rows_of_joints_gain_too():
     assert quick.residual < 0.5 * plain.residual
 
 
-@pytest.mark.parametrize("cap", [0.0, 0.5, 0.9, 1.0])
-def test_velocities_stay_those_of_the_impulses(cap):
+@pytest.mark.parametrize("max_momentum", [0.0, 0.5, 0.9, 1.0])
+def test_velocities_stay_those_of_the_impulses(max_momentum):
     """v = v_free + M^-1 D x after any number of sweeps: the impulses of the contacts account for the momentum of every ball."""
     sim = bed(gv.Sphere(0.01), precision="double")
     problem = sim.next_problem(False)
     free = problem.unknowns.velocity.reshape(-1, 8).copy()
-    gv.GaussSeidel(iterations=37, momentum=cap).run(problem)
-    found, arranged = sim.engine.detector.contacts, sim.engine.detector.arranged
+    gv.GaussSeidel(iterations=37, momentum=max_momentum).run(problem)
+    found, proxies = sim.engine.detector.contacts, sim.engine.detector.proxies
     expected = free.copy()
     for tile in range(len(found.count)):
         for c in range(found.start[tile], found.start[tile] + found.count[tile]):
             at = (sim.engine.step.slot[c] // 16) * 48 + sim.engine.step.slot[c] % 16
             p = problem.unknowns.impulse[at : at + 48 : 16]
-            expected[found.b[c], :3] += arranged.mass[found.b[c], 0] * p
-            expected[found.a[c], :3] -= arranged.mass[found.a[c], 0] * p
+            expected[found.b[c], :3] += proxies.mass[found.b[c], 0] * p
+            expected[found.a[c], :3] -= proxies.mass[found.a[c], 0] * p
     assert np.abs(expected - free).max() > 0.1
     assert np.allclose(expected[:, :3], problem.unknowns.velocity.reshape(-1, 8)[:, :3], rtol=0, atol=1e-11)
 
@@ -103,10 +103,10 @@ def test_momentum_of_zero_is_plain_gauss_seidel_and_calm_starts_anew():
     sim = bed(gv.Sphere(0.01), precision="double")
     whole = gv.GaussSeidel(iterations=40, momentum=0.0).run(sim.next_problem(True)).residual
     problem = sim.next_problem(True)
-    problem.begin()
+    problem.warm_start()
     for _ in range(40):  # what is carried on is forgotten after each sweep
         problem.sweep(1, 0.9, 0.0)
-        problem.calm()
+        problem.restart_momentum()
     assert problem.measure()[0] == whole
 
 
@@ -120,7 +120,7 @@ def test_sweeps_end_when_nothing_changes_any_more():
 def test_the_pace_follows_nesterov_up_to_its_cap_and_starts_anew_uphill():
     age, betas, first, share = 1.0, [], 0.0, 1.0
     for _ in range(50):
-        age, beta, first, share = pace(age, -1.0, 0.9, 1.0, first, share, 5.0)
+        age, beta, first, share = nesterov_step(age, -1.0, 0.9, 1.0, first, share, 5.0)
         betas.append(beta)
     t = [1.0]
     for _ in range(50):
@@ -128,16 +128,16 @@ def test_the_pace_follows_nesterov_up_to_its_cap_and_starts_anew_uphill():
     assert betas == pytest.approx([min((a - 1) / b, 0.9) for a, b in zip(t, t[1:])])
     assert betas[0] == 0.0 and betas[-1] == 0.9
     assert (first, share) == (1.0, 1.0)
-    assert pace(age, 1e-30, 0.9, 1.0, first, share, 5.0) == pace(1.0, 0.0, 0.9, 1.0, first, share, 5.0)
+    assert nesterov_step(age, 1e-30, 0.9, 1.0, first, share, 5.0) == nesterov_step(1.0, 0.0, 0.9, 1.0, first, share, 5.0)
 
 
 def test_sweeps_that_swing_up_get_less_momentum():
-    age, beta, first, share = pace(50.0, -1.0, 0.9, 0.1, 0.0, 1.0, 5.0)
+    age, beta, first, share = nesterov_step(50.0, -1.0, 0.9, 0.1, 0.0, 1.0, 5.0)
     assert (beta, first, share) == (0.9, 0.1, 1.0)
-    assert pace(age, -1.0, 0.9, 0.49, first, share, 5.0)[1:] == (0.9, 0.1, 1.0)  # not yet
-    age, beta, first, share = pace(age, -1.0, 0.9, 0.51, first, share, 5.0)
+    assert nesterov_step(age, -1.0, 0.9, 0.49, first, share, 5.0)[1:] == (0.9, 0.1, 1.0)  # not yet
+    age, beta, first, share = nesterov_step(age, -1.0, 0.9, 0.51, first, share, 5.0)
     assert (beta, first, share) == (0.0, 0.1, 0.25)
-    assert pace(50.0, -1.0, 0.9, 0.4, first, share, 5.0)[1] == pytest.approx(0.225)
+    assert nesterov_step(50.0, -1.0, 0.9, 0.4, first, share, 5.0)[1] == pytest.approx(0.225)
 
 
 @pytest.mark.parametrize("n", [40, 125])

@@ -662,8 +662,8 @@ def check_plan(a, b, movable, tile_bodies, balls=None):
     colour_of_tile = np.full(block_start.shape[1] - 1, -1)
     for colour in range(len(colour_start) - 1):
         colour_of_tile[tile_order[colour_start[colour] : colour_start[colour + 1]]] = colour
-    ball_tile, wide_tile = (np.searchsorted(start, slot // WIDTH, side="right") - 1 for start in block_start)
-    tile = np.where(slot // WIDTH < block_start[0, -1], ball_tile, wide_tile)
+    ball_tile, general_tile = (np.searchsorted(start, slot // WIDTH, side="right") - 1 for start in block_start)
+    tile = np.where(slot // WIDTH < block_start[0, -1], ball_tile, general_tile)
     touched = np.column_stack([np.tile(colour_of_tile[tile], 2), bodies, np.tile(tile, 2)])[movable[bodies]]
     touched = np.unique(touched, axis=0)
     assert len(np.unique(touched[:, :2], axis=0)) == len(touched)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.cpu import ahead
+from gravel.cpu import precompile
 from gravel.host import threads
 
 
-class Counter(threads.Crowd):
+class Counter(threads.AdaptiveThreadCount):
     """A crowd whose clock and counters are set by hand."""
 
     def __init__(self, monkeypatch):
@@ -90,30 +90,30 @@ def test_one_thread_and_several_run_different_forms_with_the_same_bits():
 @pytest.mark.parametrize(
     "features, first, last",
     [
-        ("single-ball00000-balls-plain-dead-grid-free-midpoint", "drift", "remember"),
+        ("single-ball00000-balls-plain-dead-grid-free-midpoint", "drift", "store_impulses"),
         ("double-box00000-any-plain-dead-brute-joints-midpoint", "find_box_contacts", "reactions"),
-        ("single-any00010-both-rolling-bouncy-bvh-joints-midpoint", "list_jobs", "reactions"),
+        ("single-any00010-both-rolling-bouncy-bvh-joints-midpoint", "list_shape_pairs", "reactions"),
     ],
 )
 def test_the_dry_step_meets_all_kernels(features, first, last):
     """Of a scene with joints those of the contacts come first, that is: they are compiled last."""
     for threaded in (False, True):
-        names = [kernel.py_func.__name__.removesuffix("_alone") for kernel, _ in ahead._dry_step(features, threaded)]
+        names = [kernel.py_func.__name__.removesuffix("_serial") for kernel, _ in precompile._dry_step(features, threaded)]
         assert names[-1] == last
         assert len(names) == len(set(names)) or "find_rows" in names
-        needed = {"find_bounds", "arrange", "add_gravity", "plan_blocks", "match_contacts"}
+        needed = {"find_bounds", "make_proxies", "add_gravity", "plan_blocks", "match_contacts"}
         assert needed <= set(names)
         assert first in names
         sweeps = [name for name in names if name.startswith("run_sweep")]
         assert len(sweeps) == 1 and sweeps[0].endswith("parallel") == threaded
-    assert isinstance(ahead.bounds.find_bounds, threads.Kernel)  # nothing is left of the dry step
+    assert isinstance(precompile.bounds.find_bounds, threads.Kernel)  # nothing is left of the dry step
 
 
 def test_what_is_compiled_is_told(monkeypatch, tmp_path):
     told = []
-    monkeypatch.setattr(ahead, "marker", lambda features: pathlib.Path(tmp_path / "x.compiled"))
+    monkeypatch.setattr(precompile, "marker", lambda features: pathlib.Path(tmp_path / "x.compiled"))
     (tmp_path / "x.plan").write_text("7")
-    stop = ahead.watch(told.append, "any")
+    stop = precompile.watch(told.append, "any")
     kernel = threads.njit(lambda x: x + 1)
     kernel(1)
     stop()
@@ -135,7 +135,7 @@ def test_machines_that_touch_nothing_need_no_kernels_of_contacts(monkeypatch):
     from gravel.cpu.solve import assemble, block_problem, match, tiles
 
     monkeypatch.setattr(sim.engine.detector, "kernel", never, raising=False)
-    for module, names in ((match, ("match_contacts", "remember")), (assemble, ("assemble_any",)), (tiles, ("plan_blocks",))):
+    for module, names in ((match, ("match_contacts", "store_impulses")), (assemble, ("assemble_any",)), (tiles, ("plan_blocks",))):
         for name in names:
             monkeypatch.setattr(module, name, never)
     monkeypatch.setattr(block_problem, "kernel", never)

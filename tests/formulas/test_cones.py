@@ -113,7 +113,7 @@ def test_a_sweep_gives_every_contact_the_impulse_of_the_formula():
     velocity, a, b = rng.normal(size=(2 * n, 6)), 2 * np.arange(n), 2 * np.arange(n) + 1
     inertia = spin[:, None, None] * np.eye(3)
     problem = gv.ConeProblem(a, b, normal, arm_a, arm_b, friction, mass, inertia, velocity, cohesion=cohesion).prepare("cone")
-    problem.begin()
+    problem.warm_start()
     problem.sweep(1, 0.0, 0.0)
     u = velocity[b, :3] + np.cross(velocity[b, 3:], arm_b) - velocity[a, :3] - np.cross(velocity[a, 3:], arm_a)
     for k, found in enumerate(problem.impulse_of_contacts()):

@@ -6,7 +6,7 @@ import sys
 
 import gravel as gv
 from gravel import scenes
-from gravel.cpu import ahead
+from gravel.cpu import precompile
 from tests.scenes.test_scenes import SMALL
 
 VARIANTS = {
@@ -41,7 +41,7 @@ def run(scene, variant, threads):
 
 
 def main(scene, variant):
-    ahead.start = lambda engine, features: None  # kernels with threads compile here: no run goes on without them meanwhile
+    precompile.start = lambda engine, features: None  # kernels with threads compile here: no run goes on without them meanwhile
     simulations = [run(scene, variant, threads) for threads in ((1, 2) if variant == "threads" else (1,))]
     hashes = [simulation.state_hash() for simulation in simulations]
     if simulations[0].processes.rank == 0:

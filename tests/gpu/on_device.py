@@ -1,4 +1,4 @@
-"""Contacts that the device finds of what the CPU engine has looked at: the same arranged bodies, the same pairs."""
+"""Contacts that the device finds of what the CPU engine has looked at: the same proxies, the same pairs."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,8 @@ import warp as wp
 
 from gravel.gpu import structs
 from gravel.gpu.buffers import DeviceBuffers
-from gravel.gpu.collide.jobs import find_contacts_by_jobs
-from gravel.gpu.collide.pieces import Shapes
+from gravel.gpu.collide.shape_pair_types import Shapes
+from gravel.gpu.collide.shape_pairs import find_contacts_by_shape_pairs
 
 DEVICE = "cpu"
 EMPTY = np.empty(0, np.int32)
@@ -62,16 +62,16 @@ def pairs_of(detector):
 
 
 def search(engine, arrays=None):
-    """(contacts, first, number, total) as ``find_contacts_by_jobs`` returns them."""
+    """(contacts, first, number, total) as ``find_contacts_by_shape_pairs`` returns them."""
     detector, rules = engine.detector, engine.rules
-    arranged = to_device(structs.Arranged, detector.arranged._asdict())
+    proxies = to_device(structs.Proxies, detector.proxies._asdict())
     a, b, first = pairs_of(detector)
     pairs = to_device(structs.Pairs, {"a": a, "b": b, "first": first})
     margin = structs.Margin()
     margin.absolute, margin.share = rules.margin
     shapes = Shapes(rules.library, rules.shapes.method)
     arrays = DeviceBuffers(DEVICE) if arrays is None else arrays
-    return find_contacts_by_jobs(arranged, pairs, len(a), len(detector.order), margin, rules.step, shapes, arrays, DEVICE)
+    return find_contacts_by_shape_pairs(proxies, pairs, len(a), len(detector.order), margin, rules.step, shapes, arrays, DEVICE)
 
 
 def on_device(engine, arrays=None):

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 import gravel as gv
-from gravel.cpu.collide import jobs
+from gravel.cpu.collide import shape_pairs
 from gravel.cpu.collide.pair_functions import shapes_of
 from gravel.formulas import tables
-from gravel.host.arrays import Arranged, Pairs
+from gravel.host.arrays import Pairs, Proxies
 from gravel.shapes import MESH, PLANE
 from gravel.shapes.geometry import Geometries, library_of
 
@@ -132,26 +132,28 @@ def size_of(cases):
 
 
 def inputs_of(cases):
-    """(table, arranged bodies, those that are first in their pairs, and those that are second)."""
+    """(table, proxies, those that are first in their pairs, and those that are second)."""
     n, table = len(cases.d), tables.table_between(*cases.kind)
-    reach, extent, tag, turn = np.zeros((2 * n, 4)), np.zeros((2 * n, 4)), np.zeros((2 * n, 4), np.int32), np.zeros((2 * n, 4))
+    sphere, extent, tag, turn = np.zeros((2 * n, 4)), np.zeros((2 * n, 4)), np.zeros((2 * n, 4), np.int32), np.zeros((2 * n, 4))
     number = np.zeros(2 * n, np.int32)
-    reach[1::2, :3], extent[:, 3] = cases.d, 0.5 * cases.limit
+    sphere[1::2, :3], extent[:, 3] = cases.d, 0.5 * cases.limit
     for k in range(2):
-        reach[k::2, 3] = cases.radius[k] + 0.5 * cases.limit
+        sphere[k::2, 3] = cases.radius[k] + 0.5 * cases.limit
         extent[k::2, :3], turn[k::2], tag[k::2, 0], number[k::2] = cases.size[k], cases.turn[k], cases.kind[k], cases.number[k]
     order, nothing = np.arange(2 * n, dtype=np.int32), np.zeros((0, 3))
     rest = np.zeros((2 * n, 2)), np.zeros((2 * n + 1, 8)), nothing, turn, number
-    arranged = Arranged(order, np.arange(2 * n), order, reach, extent, tag, *rest)
-    return table, arranged, order[0::2].copy(), order[1::2].copy()
+    proxies = Proxies(order, np.arange(2 * n), order, sphere, extent, tag, *rest)
+    return table, proxies, order[0::2].copy(), order[1::2].copy()
 
 
 def found_by_cpu(cases):
-    n, (table, arranged, a, b) = len(cases.d), inputs_of(cases)
+    n, (table, proxies, a, b) = len(cases.d), inputs_of(cases)
     pairs = Pairs(a, b, np.array([n]))
     alone, own = np.full(n, -1, np.int32), np.full(n, table, np.uint8)
-    listed = jobs.Jobs(np.arange(n, dtype=np.int32), alone, alone, own, np.arange(n) * MANY, np.zeros(n, np.int32), np.array([n]))
-    rows = jobs.Rows(np.zeros((n * MANY, 7)), np.zeros(n * MANY, np.int32))
-    library = ON_CPU.hulls if table == jobs.CONVEX else (ON_CPU.hulls, ON_CPU.meshes)
-    jobs.TABLES[table](0, 1, pairs, n, arranged, ON_CPU.children, library, MANY, n, listed, rows)
+    listed = shape_pairs.ShapePairs(
+        np.arange(n, dtype=np.int32), alone, alone, own, np.arange(n) * MANY, np.zeros(n, np.int32), np.array([n])
+    )
+    rows = shape_pairs.Rows(np.zeros((n * MANY, 7)), np.zeros(n * MANY, np.int32))
+    library = ON_CPU.hulls if table == shape_pairs.CONVEX else (ON_CPU.hulls, ON_CPU.meshes)
+    shape_pairs.TABLES[table](0, 1, pairs, n, proxies, ON_CPU.children, library, MANY, n, listed, rows)
     return Found(listed.found, rows.values.reshape(n, MANY, 7), rows.feature.reshape(n, MANY))

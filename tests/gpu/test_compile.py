@@ -19,7 +19,7 @@ DECORATED = re.compile(r"^( *)@wp\.kernel\b.*\n(?: *@.*\n)*\1def (\w+)", re.MULT
 OTHERWISE = re.compile(r"(?<!@)wp\.kernel\(")  # a kernel that no decorator makes
 INNER = {
     *("sweep", "measure", "gradient", "apply", "list_steps", "carry_on", "clear", "reduce", "finish_sweep"),
-    *("step_and_project", "extrapolate", "dot_of_differences"),
+    *("projected_step", "extrapolate", "dot_of_differences"),
 }
 
 

@@ -13,8 +13,8 @@ from gravel.formulas import bounds, boxes, ellipsoids
 from gravel.formulas.tables import MESHES, ROUND
 from gravel.gpu import formulas
 from gravel.gpu.buffers import DeviceBuffers
-from gravel.gpu.collide import jobs, pieces
-from gravel.gpu.structs import Arranged, Pairs
+from gravel.gpu.collide import shape_pair_types, shape_pairs
+from gravel.gpu.structs import Pairs, Proxies
 from gravel.rotations import multiply, rotate
 from gravel.shapes import BOX, MESH, SPHERE
 from gravel.shapes.geometry import library_of
@@ -180,8 +180,8 @@ def test_small_balls_on_a_large_box():
 # --- ellipsoids
 def shallow(engine, here):
     """Contacts no deeper than half the smallest radius of curvature: deeper ones may have several directions that are as good."""
-    size = engine.detector.arranged.extent[:, :3]
-    size = np.where(engine.detector.arranged.tag[:, :1] == SPHERE, size[:, :1], size)
+    size = engine.detector.proxies.extent[:, :3]
+    size = np.where(engine.detector.proxies.tag[:, :1] == SPHERE, size[:, :1], size)
     bend = size.min(axis=1) ** 2 / size.max(axis=1)
     return -here.gap < 0.5 * np.minimum(bend[here.a], bend[here.b])
 
@@ -325,13 +325,13 @@ def test_what_may_close_within_the_step():
     engine.add(scene.bodies.block())
     engine.set_rules(Rules(step=step, margin=Margin(0.003, 0.01), geometries=scene.geometries))
     detection.run_detection(engine)
-    arranged = engine.detector.arranged
-    radius = arranged.reach[:, 3] - arranged.extent[:, 3]
+    proxies = engine.detector.proxies
+    radius = proxies.sphere[:, 3] - proxies.extent[:, 3]
 
     def limit(found):
-        arm_b = found.arm + arranged.reach[found.a, :3] - arranged.reach[found.b, :3]
-        of_a = arranged.velocity[found.a, :3] + np.cross(arranged.velocity[found.a, 4:7], found.arm)
-        of_b = arranged.velocity[found.b, :3] + np.cross(arranged.velocity[found.b, 4:7], arm_b)
+        arm_b = found.arm + proxies.sphere[found.a, :3] - proxies.sphere[found.b, :3]
+        of_a = proxies.velocity[found.a, :3] + np.cross(proxies.velocity[found.a, 4:7], found.arm)
+        of_b = proxies.velocity[found.b, :3] + np.cross(proxies.velocity[found.b, 4:7], arm_b)
         speed = np.max([np.linalg.norm(v, axis=1) for v in (of_a, of_b, of_b - of_a)], axis=0)
         return 0.003 + 0.01 * (radius[found.a] + radius[found.b]) + step * 2.0 * speed
 
@@ -363,16 +363,18 @@ def test_nothing_near_and_the_same_bits_twice_in_buffers_that_are_used_again():
 def fill_with_many(
     first: int,
     order: wp.array(dtype=int),
-    arranged: Arranged,
+    proxies: Proxies,
     pairs: Pairs,
-    children: pieces.Children,
-    these: pieces.Jobs,
-    rows: pieces.Rows,
+    children: shape_pair_types.Children,
+    these: shape_pair_types.ShapePairs,
+    rows: shape_pair_types.Rows,
     out: wp.array2d(dtype=float),
     feature: wp.array(dtype=int),
 ):
     number = order[first + wp.tid()]
-    pieces.keep_rows(number, pieces.job_of(number, arranged, pairs, children, these), feature.shape[0], out, feature, these, rows)
+    shape_pair_types.keep_rows(
+        number, shape_pair_types.shape_pair_of(number, proxies, pairs, children, these), feature.shape[0], out, feature, these, rows
+    )
 
 
 def test_a_job_that_finds_more_than_was_allowed_for_loses_nothing(monkeypatch):
@@ -381,10 +383,10 @@ def test_a_job_that_finds_more_than_was_allowed_for_loses_nothing(monkeypatch):
 
     def fill(task):
         rows = wp.array(out, dtype=float, device=DEVICE), wp.array(np.arange(37), dtype=int, device=DEVICE)
-        rest = task.children, task.jobs, task.rows, *rows
-        wp.launch(fill_with_many, task.count, inputs=[task.first, task.order, task.arranged, task.pairs, *rest], device=DEVICE)
+        rest = task.children, task.shape_pairs, task.rows, *rows
+        wp.launch(fill_with_many, task.count, inputs=[task.first, task.order, task.proxies, task.pairs, *rest], device=DEVICE)
 
-    monkeypatch.setitem(jobs.TABLES, MESHES, fill)
+    monkeypatch.setitem(shape_pairs.TABLES, MESHES, fill)
     rng = np.random.default_rng(14)
     scene = gv.Scene()
     scene.add_bodies(gv.Sphere(0.3), rng.uniform(0, 3, (100, 3)))
@@ -392,7 +394,7 @@ def test_a_job_that_finds_more_than_was_allowed_for_loses_nothing(monkeypatch):
     scene.add_body(gv.Box((0.5, 0.5, 0.5)), (1, 1, 1), fixed=True)
     engine = detection.detect_scene(scene, 0.1)
     found, here = on_device(engine), on_cpu(engine)
-    kind = engine.detector.arranged.tag[:, 0]
+    kind = engine.detector.proxies.tag[:, 0]
     others = [name for name in here.names if MESH not in (kind[name[0]], kind[name[1]])]
     assert [name for name in found.names if MESH not in (kind[name[0]], kind[name[1]])] == others and len(others) > 50
     a, b, _ = pairs_of(engine.detector)
@@ -403,7 +405,7 @@ def test_a_job_that_finds_more_than_was_allowed_for_loses_nothing(monkeypatch):
 
 def test_a_table_that_is_missing_is_named(monkeypatch):
     engine = pairs_in("Sphere-Box", 200, 15)[0]
-    monkeypatch.delitem(jobs.TABLES, ROUND)
+    monkeypatch.delitem(shape_pairs.TABLES, ROUND)
     with pytest.raises(NotImplementedError, match="ROUND"):
         search(engine)
 

@@ -7,13 +7,13 @@ from on_device import DEVICE, on_cpu, on_device, to_device
 from solid_pairs import LIBRARY, MANY, SHAPES, Found, cases_of, found_by_cpu, inputs_of, moved, size_of, stone
 
 import gravel as gv
-from gravel.cpu.collide.jobs import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND
+from gravel.cpu.collide.shape_pairs import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND
 from gravel.detection import find as detection
 from gravel.formulas.tables import table_between
 from gravel.gpu import structs
 from gravel.gpu.buffers import DeviceBuffers
-from gravel.gpu.collide.jobs import TABLES
-from gravel.gpu.collide.pieces import Jobs, Rows, Shapes, Task, children_on
+from gravel.gpu.collide.shape_pair_types import Rows, ShapePairs, Shapes, Task, children_on
+from gravel.gpu.collide.shape_pairs import TABLES
 from gravel.shapes import COMPOUND
 
 ARRAYS = DeviceBuffers(DEVICE)
@@ -22,17 +22,17 @@ HAIR = 1e-6  # by which poses are moved to see what the CPU makes of it
 
 
 def found_by_device(cases):
-    n, (table, arranged, a, b) = len(cases.d), inputs_of(cases)
+    n, (table, proxies, a, b) = len(cases.d), inputs_of(cases)
     whole = lambda values: wp.array(np.asarray(values, np.int32), device=DEVICE)  # noqa: E731
-    jobs, rows = Jobs(), Rows()
-    jobs.pair, jobs.table, jobs.start = whole(np.arange(n)), whole(np.full(n, table)), whole(np.arange(n + 1) * MANY)
-    jobs.child_a, jobs.child_b = whole(np.full(n, -1)), whole(np.full(n, -1))
-    jobs.found, jobs.most = whole(np.zeros(n)), whole([0])
+    shape_pairs, rows = ShapePairs(), Rows()
+    shape_pairs.pair, shape_pairs.table, shape_pairs.start = whole(np.arange(n)), whole(np.full(n, table)), whole(np.arange(n + 1) * MANY)
+    shape_pairs.child_a, shape_pairs.child_b = whole(np.full(n, -1)), whole(np.full(n, -1))
+    shape_pairs.found, shape_pairs.most = whole(np.zeros(n)), whole([0])
     rows.values, rows.feature = wp.zeros((n * MANY, 7), device=DEVICE), whole(np.zeros(n * MANY))
     pairs = to_device(structs.Pairs, {"a": a, "b": b, "first": np.arange(n + 1)})
-    things = to_device(structs.Arranged, arranged._asdict()), pairs, children_on(LIBRARY, DEVICE), jobs, rows
-    TABLES[table](Task(0, n, jobs.pair, *things, MANY, Shapes(LIBRARY, 0), ARRAYS, DEVICE))
-    return Found(jobs.found.numpy(), rows.values.numpy().reshape(n, MANY, 7), rows.feature.numpy().reshape(n, MANY))
+    things = to_device(structs.Proxies, proxies._asdict()), pairs, children_on(LIBRARY, DEVICE), shape_pairs, rows
+    TABLES[table](Task(0, n, shape_pairs.pair, *things, MANY, Shapes(LIBRARY, 0), ARRAYS, DEVICE))
+    return Found(shape_pairs.found.numpy(), rows.values.numpy().reshape(n, MANY, 7), rows.feature.numpy().reshape(n, MANY))
 
 
 # --- what is compared
@@ -240,8 +240,8 @@ def gaps_of_pairs(found):
 def test_scene_of_all_shapes_has_the_contacts_of_the_cpu():
     engine = detection.detect_scene(mixed_scene(12, 5), margin=0.02)
     here, there = on_cpu(engine), on_device(engine)
-    reach = engine.detector.arranged.reach[:, 3]
-    kinds = engine.detector.arranged.tag[:, 0]
+    reach = engine.detector.proxies.sphere[:, 3]
+    kinds = engine.detector.proxies.tag[:, 0]
     tables = {table_between(*p) for p in zip(kinds[here.a].tolist(), kinds[here.b].tolist()) if COMPOUND not in p}
     assert tables == {ROUND, BOXES, CONVEX, MESHES, MESH_PAIRS} and len(here.a) > 1000
     mine, theirs = gaps_of_pairs(here), gaps_of_pairs(there)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.io import sealed
+from gravel.io import checksummed
 
 REFUSED = r"^.*c\.h5 (is|has) .*"
 
@@ -66,10 +66,10 @@ def test_files_that_end_early_or_hold_other_bytes_are_refused(content, seed, tmp
 
 def tampered(content, path, function):
     """The checkpoint after ``function(file)``, with a seal that fits."""
-    path.write_bytes(content[: -sealed.SEAL_BYTES])
+    path.write_bytes(content[: -checksummed.SEAL_BYTES])
     with h5py.File(path, "r+") as file:
         function(file)
-    sealed.seal(path)
+    checksummed.seal(path)
     return path
 
 

@@ -8,7 +8,7 @@ import pytest
 import pyvista
 
 import gravel as gv
-from gravel.io import sealed
+from gravel.io import checksummed
 from gravel.io.vtkhdf import ResultWriter, read_frame, read_reports
 
 
@@ -97,10 +97,10 @@ def test_output_that_cannot_be_written_is_refused_before_the_first_step(tmp_path
 
 def change(path, function):
     """Change a checkpoint and seal it again, as someone who means harm would."""
-    path.write_bytes(path.read_bytes()[: -sealed.SEAL_BYTES])
+    path.write_bytes(path.read_bytes()[: -checksummed.SEAL_BYTES])
     with h5py.File(path, "r+") as file:
         function(file)
-    sealed.seal(path)
+    checksummed.seal(path)
 
 
 def test_foreign_truncated_damaged_and_other_versions_are_refused(tmp_path):

@@ -83,7 +83,7 @@ def snapshot(scene):
     fields = ("position", "quaternion", "velocity", "inverse_mass", "extent", "tag", "geometry")
     arrays = [getattr(scene.bodies, name).tobytes() for name in fields]
     plain = len(scene), len(scene.geometries), list(scene.materials), dict(scene.forces), scene.ignored.tobytes()
-    return arrays, plain, len(scene.mechanism), len(scene.mechanism.apart)
+    return arrays, plain, len(scene.mechanism), len(scene.mechanism.filtered_pairs)
 
 
 # --- poses and masses

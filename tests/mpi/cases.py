@@ -161,7 +161,7 @@ def fast_bodies():
     scene.add_bodies(gv.Sphere(0.005), places, velocities=velocities)
     size = (-0.5,) * 3, (0.5,) * 3
     sim = gv.Simulation(scene, 1e-2, precision="double", domain=gv.Grid(SIZE, 1, 1, *size) if SIZE > 1 else "auto")
-    far = not sim.processes.post.all_near if SIZE > 1 else False
+    far = not sim.processes.messenger.all_near if SIZE > 1 else False
     counts = {sim.step().bodies for _ in range(20)}
     sim.velocities[:] *= -1
     counts |= {sim.step().bodies for _ in range(20)}
@@ -268,7 +268,7 @@ def machine_in_grains():
     for _ in range(80):
         report = sim.step()
         touched |= any(np.isin(links, [*sim.contacts.body_a, *sim.contacts.body_b]))
-    touched = any(sim.processes.all_of(bool(touched)))
+    touched = any(sim.processes.allgather(bool(touched)))
     x, joints = sim.gather("positions", "joints") if SIZE > 1 else (sim.positions, sim.joints)
     if x is None:
         return {}
@@ -299,7 +299,7 @@ def come_and_go():
     for _ in range(100):
         report = sim.step()
     x, alive = sim.gather("positions", "alive") if SIZE > 1 else (sim.positions, sim.alive)
-    ids = sim.processes.all_of(own.tolist())
+    ids = sim.processes.allgather(own.tolist())
     if x is None:
         return {}
     return {
@@ -331,7 +331,7 @@ def own_bodies_from_the_start():
     sim.set_pair(sand, sand, friction=0.1)
     report = sim.step()
     x = sim.gather("positions")
-    given = sim.processes.all_of(ids.tolist())
+    given = sim.processes.allgather(ids.tolist())
     if x is None:
         return {}
     return {"bodies": report.bodies, "contacts": contacts[:20], "ids": sorted(sum(given, [])), "height": float(x[5:, 2].mean())}
@@ -345,7 +345,7 @@ def empty_parts():
     sim = gv.Simulation(bed(120), 1 / 500, domain=domain)
     for _ in range(20):
         report = sim.step()
-    return {"bodies": report.bodies, "mine": sim.processes.all_of(len(sim.ids)), "converged": report.converged}
+    return {"bodies": report.bodies, "mine": sim.processes.allgather(len(sim.ids)), "converged": report.converged}
 
 
 @case
@@ -359,8 +359,8 @@ def local_arrays():
     old = x.copy()
     sim.step()
     rose = sim.gather("positions")
-    all_ids = sim.processes.all_of(ids.tolist())
-    kept = sim.processes.all_of(bool(np.array_equal(old, x)))
+    all_ids = sim.processes.allgather(ids.tolist())
+    kept = sim.processes.allgather(bool(np.array_equal(old, x)))
     if rose is None:
         return {}
     return {
@@ -376,7 +376,7 @@ def starts(sim):
     found, table = {}, sim.engine.detector.contacts
     for first, count in zip(table.start, table.count):
         for c in range(first, first + count):
-            a, b = (int(sim.engine.detector.arranged.id[i]) for i in (table.a[c], table.b[c]))
+            a, b = (int(sim.engine.detector.proxies.id[i]) for i in (table.a[c], table.b[c]))
             found[min(a, b), max(a, b)] = sim.engine.step.impulse[c] * (1 if a < b else -1)
     return found
 
@@ -389,16 +389,16 @@ def cut_anew():
     sim = gv.Simulation(bed(300), 1 / 500, solver=gv.GaussSeidel(20), domain=domain)
     for _ in range(150):
         before = sim.step()
-    had, tables = len(sim.ids), sim.processes.all_of(sim.contacts)
+    had, tables = len(sim.ids), sim.processes.allgather(sim.contacts)
     ended = {(int(a), int(b)): p for t in tables for a, b, p in zip(t.body_a, t.body_b, t.impulse)}
     if SIZE > 1:
         sim.processes.cut_by_cost(sim.engine, 3.0 if sim.processes.rank == 0 else 1.0)
     after = sim.step()
-    started = {pair: p for part in sim.processes.all_of(starts(sim)) for pair, p in part.items()}
+    started = {pair: p for part in sim.processes.allgather(starts(sim)) for pair, p in part.items()}
     both = started.keys() & ended.keys()
     return {
         "bodies": [before.bodies, after.bodies],
-        "owned": [sim.processes.all_of(had), sim.processes.all_of(len(sim.ids))],
+        "owned": [sim.processes.allgather(had), sim.processes.allgather(len(sim.ids))],
         "pairs": [len(ended), len(both), after.contacts - len(started)],
         "lost": sum(not np.array_equal(started[pair], ended[pair]) for pair in both),
     }

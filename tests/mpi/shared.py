@@ -17,7 +17,7 @@ MPIEXEC = str(pathlib.Path(sys.executable).with_name("mpiexec"))  # the extra mp
 
 
 class MpiTeam:
-    """``gravel.running.communicator.Team`` of all processes that mpiexec has started."""
+    """``gravel.running.communicator.Communicator`` of all processes that mpiexec has started."""
 
     def __init__(self):
         from mpi4py import MPI

@@ -12,7 +12,7 @@ import pytest
 from shared import come_and_go, heap, in_threads, run_ranks, shared
 
 import gravel as gv
-from gravel.io import checkpoint_parts, sealed
+from gravel.io import checkpoint_parts, checksummed
 from gravel.io.checkpoint import load_parts, origin_of
 from gravel.state import FIELDS
 
@@ -177,7 +177,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", before(os.replace))
         patch.setattr(pathlib.Path, "unlink", before(pathlib.Path.unlink))
-        patch.setattr(sealed, "seal", before(sealed.seal))
+        patch.setattr(checksummed, "seal", before(checksummed.seal))
         second = saved_by(2, folder / "state.h5", 25).state_hash()
     look()
     assert len(moments) > 10 and first != second
@@ -235,10 +235,10 @@ PART = "state.step00000040.rank0001.h5"
 def changed(folder, name, change):
     """A sealed file after ``change(file)``, sealed again; returns the new SHA-256."""
     path = folder / name
-    path.write_bytes(path.read_bytes()[: -sealed.SEAL_BYTES])
+    path.write_bytes(path.read_bytes()[: -checksummed.SEAL_BYTES])
     with h5py.File(path, "r+") as file:
         change(file)
-    return sealed.seal(path)
+    return checksummed.seal(path)
 
 
 def named_again(folder, digest):

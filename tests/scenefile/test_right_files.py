@@ -280,7 +280,7 @@ more_bodies:
     ).scene
     masses = 1 / made.bodies.inverse_mass[:, 0]
     assert np.allclose(masses[:3], (6.0, 6000.0, 1.0)) and np.allclose(made.bodies.position[2], (0, 9, 0))
-    assert made.mechanism.apart == [(2, 3, -1)]
+    assert made.mechanism.filtered_pairs == [(2, 3, -1)]
 
 
 def test_simulation_options_and_output(read):

@@ -3,7 +3,7 @@
 import pytest
 
 from gravel.scenefile import SceneFileError, load_scene_file
-from gravel.scenefile.blame import blamed
+from gravel.scenefile.error_locations import blamed
 
 SOUND = "simulation: {dt: 0.002, time: 1}\nbodies:\n- {name: ball, shape: {sphere: {radius: 0.1}}}\n"  # three lines before each text
 AT = SOUND.count("\n")

@@ -1,8 +1,8 @@
-"""Bounds: how far each body may reach in this step.
+"""Bounds: the swept bounding sphere of each body in this step.
 
-In: poses, sizes, velocities. Out: ``reach`` (n, 4): centre and the radius of the ball that holds the body, its share of
-the contact margin and the way it may travel in the step; ``statistics`` of fixed chunks, from which the grid is planned.
-The bodies are arranged in the order of a broad phase, with what the pair tests need side by side in memory (``Arranged``).
+In: poses, sizes, velocities. Out: ``sphere`` (n, 4), the swept bounding sphere: its centre, and a radius that holds the body, its share of
+the contact margin and its travel in the step; ``statistics`` of fixed chunks, from which the grid is planned.
+The bodies are arranged in the order of a broad phase, with what the pair tests need side by side in memory (``Proxies``).
 """
 
 import math
@@ -20,7 +20,7 @@ from gravel.host.vectors import rotate, to_matrix
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
-BINS = 128  # powers of two of the reach, 2^-64 to 2^63
+BINS = 128  # powers of two of the radius, 2^-64 to 2^63
 
 _formulas = FORMS.of(bounds)
 half_extents, scale_of = _formulas.half_extents, _formulas.scale_of
@@ -29,19 +29,19 @@ half_extents, scale_of = _formulas.half_extents, _formulas.scale_of
 class Statistics(NamedTuple):
     """Per chunk of bodies."""
 
-    count: np.ndarray  # (chunks, BINS) bodies with a reach in [2^k, 2^(k+1))
-    largest: np.ndarray  # (chunks, BINS) largest reach among them
+    count: np.ndarray  # (chunks, BINS) bodies with a radius in [2^k, 2^(k+1))
+    largest: np.ndarray  # (chunks, BINS) largest radius among them
 
 
 @njit(**INNER)
-def bounds_of_chunk(chunk, position, velocity, extent, tag, margin, step, reach, statistics):
+def bounds_of_chunk(chunk, position, velocity, extent, tag, margin, step, sphere, statistics):
     count, largest = statistics.count[chunk], statistics.largest[chunk]
     for k in range(BINS):
         count[k] = 0
         largest[k] = 0.0
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, reach.shape[0])):
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, sphere.shape[0])):
         r = extent[i, 3] + slack_of(margin, step, extent[i, 3], velocity, i, tag[i, STATUS], tag[i, SHAPE])
-        reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3] = position[i, 0], position[i, 1], position[i, 2], r
+        sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3] = position[i, 0], position[i, 1], position[i, 2], r
         if r < math.inf:
             k = min(max(math.frexp(r)[1] + 63, 0), BINS - 1)
             count[k] += 1
@@ -49,24 +49,24 @@ def bounds_of_chunk(chunk, position, velocity, extent, tag, margin, step, reach,
 
 
 @Kernel
-def find_bounds(position, velocity, extent, tag, margin, step, reach, statistics):
-    """Fill ``reach`` and the chunks' statistics."""
+def find_bounds(position, velocity, extent, tag, margin, step, sphere, statistics):
+    """Fill ``sphere`` and the chunks' statistics."""
     for chunk in prange(statistics.count.shape[0]):
-        bounds_of_chunk(np.int64(chunk), position, velocity, extent, tag, margin, step, reach, statistics)
+        bounds_of_chunk(np.int64(chunk), position, velocity, extent, tag, margin, step, sphere, statistics)
 
 
 @njit(**INNER)
-def arrange_chunk(chunk, order, keys, bodies, jointed, half, margin, step, reach, balls, arranged):
+def make_proxies_of_chunk(chunk, order, keys, bodies, jointed, half, margin, step, sphere, balls, proxies):
     velocity, extent, tag, quaternion, mass = bodies.velocity, bodies.extent, bodies.tag, bodies.quaternion, bodies.inverse_mass
-    to_key, to_reach, to_extent, to_tag, to_mass = arranged.key, arranged.reach, arranged.extent, arranged.tag, arranged.mass
-    to_velocity, to_half, to_quaternion, to_geometry = arranged.velocity, arranged.half, arranged.quaternion, arranged.geometry
-    geometry, identity, to_id = bodies.geometry, bodies.id, arranged.id
+    to_key, to_sphere, to_extent, to_tag, to_mass = proxies.key, proxies.sphere, proxies.extent, proxies.tag, proxies.mass
+    to_velocity, to_half, to_quaternion, to_geometry = proxies.velocity, proxies.half, proxies.quaternion, proxies.geometry
+    geometry, identity, to_id = bodies.geometry, bodies.id, proxies.id
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, order.size)):
         b = order[i]
         to_id[i] = identity[b]
         to_key[i] = keys[b]
         for k in range(4):
-            to_reach[i, k] = reach[b, k]
+            to_sphere[i, k] = sphere[b, k]
         if step > 0.0:  # nothing moves in a detection alone
             for k in range(8):
                 to_velocity[i, k] = velocity[b, k]
@@ -77,7 +77,7 @@ def arrange_chunk(chunk, order, keys, bodies, jointed, half, margin, step, reach
         if tag[b, STATUS] == MOVABLE:
             to_tag[i, MOVES] = BALL if is_ball(tag[b, SHAPE], mass, b) and not (jointed.size > 0 and jointed[b]) else OTHER
         to_mass[i, 0], to_mass[i, 1] = mass[b, 0], mass[b, 1]
-        shape, slack = tag[b, SHAPE], reach[b, 3] - extent[b, 3]
+        shape, slack = tag[b, SHAPE], sphere[b, 3] - extent[b, 3]
         if shape == PLANE:
             slack = slack_of(margin, step, extent[b, 3], velocity, b, tag[b, STATUS], shape)
             to_extent[i, 0], to_extent[i, 1], to_extent[i, 2] = rotate(to_matrix(quaternion[b]), extent[b, 0], extent[b, 1], extent[b, 2])
@@ -94,9 +94,9 @@ def arrange_chunk(chunk, order, keys, bodies, jointed, half, margin, step, reach
 
 
 @Kernel
-def arrange(order, keys, bodies, jointed, half, margin, step, reach, balls, arranged):
+def make_proxies(order, keys, bodies, jointed, half, margin, step, sphere, balls, proxies):
     """Gather the bodies into the order of the broad phase. Joints act beside a ball's middle, so what has one is no ball."""
     for chunk in prange((order.size + CHUNK - 1) // CHUNK):
-        arrange_chunk(np.int64(chunk), order, keys, bodies, jointed, half, margin, step, reach, balls, arranged)
+        make_proxies_of_chunk(np.int64(chunk), order, keys, bodies, jointed, half, margin, step, sphere, balls, proxies)
     for k in range(8):
-        arranged.velocity[order.size, k] = 0
+        proxies.velocity[order.size, k] = 0

@@ -1,6 +1,6 @@
 """Broad phase by a tree of boxes (bounding volume hierarchy), after paper 003, sections 3.2.2 to 3.2.4.
 
-In: the arranged bodies and their tree (``gravel.host.tree``). Out: candidate pairs, each once, in an order that no thread count changes.
+In: the proxies and their tree (``gravel.host.tree``). Out: candidate pairs, each once, in an order that no thread count changes.
 
 - Pairs: from a leaf up to the root, all nodes to the right of the path hold what comes after the leaf; those that overlap it
   are searched with a stack. Leaves thus meet each other once, and in the order of the bodies.
@@ -61,24 +61,24 @@ def later_leaves(leaf, room, boxes, stack, later):
 
 
 @njit(**INNER)
-def near(i, j, reach, half, extent, tag, quaternion, balls):
+def near(i, j, sphere, half, extent, tag, quaternion, balls):
     """Whether the bounds of two bodies in the tree overlap. Among balls, boxes are tested by their shape: all that is known
     of them there is the ball around them, and a floor's holds everything."""
-    if not may_touch(i, j, reach, half, balls):
+    if not may_touch(i, j, sphere, half, balls):
         return False
     if not balls or (tag[i, SHAPE] != BOX and tag[j, SHAPE] != BOX):
         return True
     if tag[j, SHAPE] != BOX:
         i, j = j, i
-    return may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls)
+    return may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls)
 
 
 @njit(**INNER)
-def gather(leaf, later, number, in_tree, room, boxes, reach, half, balls, ids, others):
+def gather(leaf, later, number, in_tree, room, boxes, sphere, half, balls, ids, others):
     """Bodies that those of a leaf may touch: first its own, then those of later leaves that overlap its box. ``ids`` and
-    ``others`` (4, ...) := their places in the order and their reach; returns how many."""
+    ``others`` (4, ...) := their spheres; returns how many."""
     box = box_at(boxes, room + leaf)
-    flat, sizes = reach.reshape(-1), reach.reshape(-1) if balls else half.reshape(-1)
+    flat, sizes = sphere.reshape(-1), sphere.reshape(-1) if balls else half.reshape(-1)
     stride, offset, step = np.uint64(4 if balls else 3), np.uint64(3 if balls else 0), np.uint64(0 if balls else 1)
     count = 0
     for m in range(-1, number):
@@ -104,9 +104,9 @@ def flag_near(x, y, z, r, others_x, others_y, others_z, others_r, first, last, f
 
 
 @njit(**INNER)
-def pairs_of_tile(tile, arranged, in_tree, boxes, ignored, tile_size, capacity, balls, pairs):
-    n, room = arranged.order.size, leaf_room_of(in_tree)
-    reach, half, extent, tag, quaternion = arranged.reach, arranged.half, arranged.extent, arranged.tag, arranged.quaternion
+def pairs_of_tile(tile, proxies, in_tree, boxes, ignored, tile_size, capacity, balls, pairs):
+    n, room = proxies.order.size, leaf_room_of(in_tree)
+    sphere, half, extent, tag, quaternion = proxies.sphere, proxies.half, proxies.extent, proxies.tag, proxies.quaternion
     pair_a, pair_b, end, found = pairs.a, pairs.b, (tile + 1) * capacity, tile * capacity
     stack, later = np.empty(64, np.int64), np.empty(room, np.int32)
     ids, others, flags = np.empty(1024, np.int32), np.empty((4, 1024)), np.empty(1024, np.bool_)
@@ -117,19 +117,19 @@ def pairs_of_tile(tile, arranged, in_tree, boxes, ignored, tile_size, capacity, 
             most = LEAF * (number + 1)
             if most > ids.size:
                 ids, others, flags = np.empty(2 * most, np.int32), np.empty((4, 2 * most)), np.empty(2 * most, np.bool_)
-            count = gather(begin // LEAF, later, number, in_tree, room, boxes, reach, half, balls, ids, others)
+            count = gather(begin // LEAF, later, number, in_tree, room, boxes, sphere, half, balls, ids, others)
         x, y, z, r = others[0], others[1], others[2], others[3]
         for i in range(begin, min(begin + LEAF, n)):
             first = i - begin + 1
             last = count if i < in_tree else first
-            flag_near(reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3], x, y, z, r, first, last, flags)
+            flag_near(sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3], x, y, z, r, first, last, flags)
             for m in range(first, last):
-                if flags[m] and near(i, ids[m], reach, half, extent, tag, quaternion, balls) and may_collide(i, ids[m], tag, ignored):
+                if flags[m] and near(i, ids[m], sphere, half, extent, tag, quaternion, balls) and may_collide(i, ids[m], tag, ignored):
                     if found < end:
                         pair_a[found], pair_b[found] = i, ids[m]
                     found += 1
             for j in range(max(in_tree, i + 1), n):
-                if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
+                if may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
                     if found < end:
                         pair_a[found], pair_b[found] = i, j
                     found += 1
@@ -137,10 +137,10 @@ def pairs_of_tile(tile, arranged, in_tree, boxes, ignored, tile_size, capacity, 
 
 
 @Kernel
-def find_pairs(arranged, in_tree, boxes, ignored, tile_size, capacity, balls, pairs):
+def find_pairs(proxies, in_tree, boxes, ignored, tile_size, capacity, balls, pairs):
     """Build the tree (``boxes``) over the bodies that have an end and fill the pairs of each tile; returns the largest count,
     which above the capacity tells that a tile did not fit."""
-    build_tree(in_tree, arranged.reach, arranged.half, balls, boxes)
+    build_tree(in_tree, proxies.sphere, proxies.half, balls, boxes)
     for tile in prange(pairs.count.size):
-        pairs_of_tile(np.int64(tile), arranged, in_tree, boxes, ignored, tile_size, capacity, balls, pairs)
+        pairs_of_tile(np.int64(tile), proxies, in_tree, boxes, ignored, tile_size, capacity, balls, pairs)
     return pairs.count.max()

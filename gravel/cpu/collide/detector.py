@@ -1,18 +1,18 @@
 """Detection: the stages from bodies to contacts in their order, and the arrays between them.
 
-In: the engine's rows where the step looks, and its rules. Out: ``contacts`` between bodies that are numbered by their place in
-``arranged``, tile by tile. In periodic space some of these are images (``images``): ``touching`` are the same contacts with the bodies
-themselves in their stead, and ``row`` tells whose rows they have; else these are ``contacts`` and ``order``.
+In: the engine's rows where the step looks, and its rules. Out: ``contacts`` between proxies, by their indices, tile by tile. In periodic
+space some of these are images (``images``): ``folded`` are the same contacts with the bodies themselves instead of images, and ``row``
+gives the rows of the bodies; else these are ``contacts`` and ``order``.
 """
 
 import numpy as np
 
-from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
+from gravel.cpu.collide import bounds, brute, bvh, grid, narrow, sap, shape_pairs
 from gravel.host import collision_filter as exclude
 from gravel.host import pair_ownership as territory
 from gravel.host import periodic_images as images
 from gravel.host import tree
-from gravel.host.arrays import CHUNK, Arranged, Contacts, Pairs
+from gravel.host.arrays import CHUNK, Contacts, Pairs, Proxies
 from gravel.host.threads import Workers
 from gravel.host.traits import FEW_BODIES, traits_of
 
@@ -28,10 +28,10 @@ class Detector:
         self.workers = Workers()
         self.shapes = None  # ``pair_functions.Shapes`` of the scene
         self.cells = grid.make_cells()
-        self.members = self.contacts = self.seen = None
+        self.members = self.contacts = self.periodic = None
         self.pair_capacity = 0
         self.many = 8  # contacts allowed for of a shape with a mesh
-        self.job_capacity = 512
+        self.shape_pair_capacity = 512
         self.wait_for_tables = None  # a function, while another process compiles them
         self.contact_total, self.penetration, self.contact_room = 0, 0.0, 0
 
@@ -39,57 +39,57 @@ class Detector:
         """Take note of what kinds of bodies there are."""
         if self.members != rows.members:
             self.members, self.traits = rows.members, traits_of(rows)
-            self.family = narrow.family_of(self.traits.kinds, self.traits.movers)
-            self.kernel = getattr(narrow, f"find_{self.family.name}_contacts", None)
+            self.pair_kernel = narrow.pair_kernel_of(self.traits.kinds, self.traits.movers)
+            self.kernel = getattr(narrow, f"find_{self.pair_kernel.name}_contacts", None)
             suits = "brute" if rows.count <= FEW_BODIES else "bvh" if self.traits.mixed else "grid"
             self.phase = suits if self.broad_phase == "auto" else self.broad_phase
 
     # --- the stages
-    def find_bounds(self, bodies, rules, balls, seen=None, lattice=None):
-        """``balls``: nothing but balls can move, and no joint acts beside their middle. ``seen``: what is seen of the bodies in periodic
-        space, and by which lattice."""
-        self.real_bodies, self.seen, self.lattice = len(bodies.tag), seen, lattice
-        bodies = bodies if seen is None else seen.bodies
+    def find_bounds(self, bodies, rules, balls, periodic=None, lattice=None):
+        """``balls``: nothing but balls can move, and no joint acts beside their middle. ``seen``: the bodies with their periodic images,
+        and the lattice."""
+        self.real_bodies, self.periodic, self.lattice = len(bodies.tag), periodic, lattice
+        bodies = bodies if periodic is None else periodic.bodies
         n = len(bodies.tag)
         self.bodies, self.rules, self.balls = bodies, rules, balls
         chunks = -(-n // CHUNK)
         self.tile_size = tile_size(n)
-        self.reach = self.buffers.array("reach", n, (4,), "f8")
+        self.sphere = self.buffers.array("sphere", n, (4,), "f8")
         self.statistics = self.buffers.kept("statistics", chunks, lambda: self._statistics(chunks))
         of_bodies = bodies.position, bodies.velocity, bodies.extent, bodies.tag
-        bounds.find_bounds(*of_bodies, rules.margin, rules.step, self.reach, self.statistics)
+        bounds.find_bounds(*of_bodies, rules.margin, rules.step, self.sphere, self.statistics)
 
     def sort_bodies(self, jointed):
         """Bring the bodies into the order of the broad phase. ``jointed``: which of them have joints; empty where none has."""
         n, array = len(self.bodies.tag), self.buffers.array
         self.order, keys, spare, self.cell_start = self.buffers.kept("orders", (n, self.phase), lambda: self._orders(n))
         if self.phase == "grid":
-            grid.sort_into_cells(self.reach, self.statistics, self.cells, keys, self.order, spare, self.cell_start)
+            grid.sort_into_cells(self.sphere, self.statistics, self.cells, keys, self.order, spare, self.cell_start)
         elif self.phase == "bvh":
-            self.in_tree = tree.sort_along_curve(self.reach, keys, self.order, spare)
+            self.in_tree = tree.sort_along_curve(self.sphere, keys, self.order, spare)
             self.tree = array("tree", tree.tree_rows(self.in_tree), (6,), "f8")
         elif self.phase == "sap":
             self.line = array("line", 3, dtype="f8")
-            self.swept = sap.sort_along_axis(self.reach, self.statistics, keys, self.order, spare, self.line)
+            self.swept = sap.sort_along_axis(self.sphere, self.statistics, keys, self.order, spare, self.line)
         key = n, self.balls, self.traits.turned, self.traits.shared
-        self.arranged = self.buffers.kept("arranged", key, lambda: self._arranged(n))
+        self.proxies = self.buffers.kept("proxies", key, lambda: self._allocate_proxies(n))
         rules = self.rules
-        rest = rules.half, rules.margin, rules.step, self.reach, self.balls, self.arranged
-        bounds.arrange(self.order, keys, self.bodies, jointed, *rest)
+        bounds_and_proxies = rules.half, rules.margin, rules.step, self.sphere, self.balls, self.proxies
+        bounds.make_proxies(self.order, keys, self.bodies, jointed, *bounds_and_proxies)
         self.row = self.order
-        if self.seen is not None:
-            names = "place_of", "row", "home"
-            place_of, self.row, self.home = (array(name, n, dtype="i4") for name in names)
-            images.find_homes(self.order, self.seen.source, place_of, self.row, self.home)
+        if self.periodic is not None:
+            names = "index_of", "row", "home"
+            index_of, self.row, self.home = (array(name, n, dtype="i4") for name in names)
+            images.find_homes(self.order, self.periodic.source, index_of, self.row, self.home)
 
     def list_pairs(self, fits=None):
         """Fill ``pairs``. ``fits(pairs, room)``, where given, may say that so many are too many: then this returns False."""
         self.pair_capacity = max(self.pair_capacity, 4 * self.tile_size)
         while True:
             most = self._look_for_pairs(self.pair_capacity)
-            if self.seen is not None and most <= self.pair_capacity:
-                rest = self.real_bodies, self.arranged, self.lattice, self.tile_size, self.pairs
-                most = images.fold_pairs(self.pair_capacity, *rest)
+            if self.periodic is not None and most <= self.pair_capacity:
+                periodic_pairs = self.real_bodies, self.proxies, self.lattice, self.tile_size, self.pairs
+                most = images.fold_pairs(self.pair_capacity, *periodic_pairs)
             enough = most <= self.pair_capacity
             capacity = self.pair_capacity if enough else most + most // 4
             if fits is not None and not fits(int(self.pairs.count.sum()), capacity * len(self.pairs.count)):
@@ -103,24 +103,24 @@ class Detector:
         tile_count = max(-(-len(self.order) // self.tile_size), 1)
         room = tile_count * capacity
         self.pairs = self.buffers.kept("pairs", (room, tile_count), lambda: self._pairs(room, tile_count))
-        rest = self.rules.ignored, self.tile_size, capacity, self.balls, self.pairs
+        pair_list = self.rules.ignored, self.tile_size, capacity, self.balls, self.pairs
         if self.phase == "grid":
-            return grid.find_pairs(self.arranged, self.cells, self.cell_start, *rest)
+            return grid.find_pairs(self.proxies, self.cells, self.cell_start, *pair_list)
         if self.phase == "bvh":
-            return bvh.find_pairs(self.arranged, self.in_tree, self.tree, *rest)
+            return bvh.find_pairs(self.proxies, self.in_tree, self.tree, *pair_list)
         if self.phase == "sap":
-            return sap.find_pairs(self.arranged, self.swept, self.line, *rest)
-        return brute.find_all_pairs(self.arranged, *rest)
+            return sap.find_pairs(self.proxies, self.swept, self.line, *pair_list)
+        return brute.find_all_pairs(self.proxies, *pair_list)
 
     def exclude_pairs(self, excluded):
-        """Take out the pairs that may not touch, where there are any."""
+        """Take out the pairs that the collision filter excludes, if any."""
         if excluded is not None:
             exclude.exclude_pairs(self.pair_capacity, self.row, excluded, self.pairs)
 
     def keep_own_pairs(self, owner, partition):
         """Take out the pairs that other processes solve; ``owner`` of each row."""
         lattice = images.ENDLESS if self.lattice is None else self.lattice
-        territory.keep_own_pairs(self.pair_capacity, self.row, owner, self.arranged.reach, partition, lattice, self.pairs)
+        territory.keep_own_pairs(self.pair_capacity, self.row, owner, self.proxies.sphere, partition, lattice, self.pairs)
 
     def find_contacts(self):
         self.contacts = None  # what the last step has found is not needed any more
@@ -128,43 +128,43 @@ class Detector:
             self.contacts, self.contact_room, self.contact_total, self.penetration = self._contacts_with_room(0), 0, 0, 0.0
             for numbers in (self.contacts.start, self.contacts.count, self.contacts.first, self.contacts.number):
                 numbers[:] = 0
-            self.touching = self.contacts
+            self.folded_contacts = self.contacts
             return
-        if self.family.name == "any":
-            self._find_by_jobs()
+        if self.pair_kernel.name == "any":
+            self._find_by_shape_pairs()
         else:
-            self._find_by_family()
+            self._find_by_pair_kernel()
         self.contact_total, self.penetration = narrow.summarise(self.contacts.start, self.contacts.count, self.contacts.gap)
-        self.touching = self.contacts
-        if self.seen is not None:
+        self.folded_contacts = self.contacts
+        if self.periodic is not None:
             a, b = (self.buffers.array(name, len(self.contacts.a), dtype="i4") for name in ("touching_a", "touching_b"))
             images.fold_contacts(self.contacts, self.home, a, b)
-            self.touching = self.contacts._replace(a=a, b=b)
+            self.folded_contacts = self.contacts._replace(a=a, b=b)
 
-    def _find_by_family(self):
-        """In one pass: the family's table holds all pairs."""
+    def _find_by_pair_kernel(self):
+        """In one pass: the kernel's table holds all pairs."""
         rules, room = self.rules, 0
-        library = self.family.library(self.shapes)
+        library = self.pair_kernel.library(self.shapes)
         while True:
             contacts = self._contacts_with_room(room)
-            rest = self.many, self.tile_size, rules.margin, rules.step, contacts
-            bound = int(self.kernel(self.pairs, self.pair_capacity, self.arranged, *library, *rest))
+            contact_list = self.many, self.tile_size, rules.margin, rules.step, contacts
+            bound = int(self.kernel(self.pairs, self.pair_capacity, self.proxies, *library, *contact_list))
             if 0 <= bound <= len(contacts.a):
                 break
             room, contacts = max(bound, 0), None
             self.many *= 2 if bound < 0 else 1
         self.contacts, self.contact_room = contacts, bound
 
-    def _find_by_jobs(self):
-        """Job by job and table by table, see ``jobs``."""
-        rules, arranged, shapes = self.rules, self.arranged, self.shapes
+    def _find_by_shape_pairs(self):
+        """Shape pair by shape pair and table by table, see ``shape_pairs``."""
+        rules, proxies, shapes = self.rules, self.proxies, self.shapes
         pairs, tile_count = (self.pairs, self.pair_capacity), len(self.pairs.count)
         while True:
-            listed = self._jobs(tile_count * self.job_capacity, tile_count)
-            most = jobs.list_jobs(*pairs, arranged, shapes.children, self.job_capacity, listed)
-            if most <= self.job_capacity:
+            listed = self._shape_pairs(tile_count * self.shape_pair_capacity, tile_count)
+            most = shape_pairs.list_shape_pairs(*pairs, proxies, shapes.children, self.shape_pair_capacity, listed)
+            if most <= self.shape_pair_capacity:
                 break
-            self.job_capacity = int(most + most // 4)
+            self.shape_pair_capacity = int(most + most // 4)
         if self.wait_for_tables is not None:
             self.wait_for_tables()
             self.wait_for_tables = None
@@ -172,16 +172,16 @@ class Detector:
         libraries = shapes.method, 0, shapes.hulls, of_meshes, of_meshes
         while True:
             start = self.buffers.array("tile_start", tile_count, dtype="i8")
-            room, bound, used = jobs.make_room(*pairs, arranged.tag, self.job_capacity, listed, self.many, start)
+            room, bound, used = shape_pairs.make_room(*pairs, proxies.tag, self.shape_pair_capacity, listed, self.many, start)
             contacts = self._contacts_with_room(bound)
             values, features = self.buffers.array("row_values", room, (7,), "f8"), self.buffers.array("row_feature", room, dtype="i4")
-            rows = jobs.Rows(values, features)
-            for table, library, needed in zip(jobs.TABLES, libraries, used):
+            rows = shape_pairs.Rows(values, features)
+            for table, library, needed in zip(shape_pairs.TABLES, libraries, used):
                 if needed:
-                    rest = self.many, self.job_capacity, listed, rows
-                    self.workers.run(table, tile_count, *pairs, arranged, shapes.children, library, *rest)
-            rest = self.many, self.job_capacity, listed, rows, self.tile_size, contacts
-            most = jobs.gather_contacts(*pairs, arranged, rules.margin, rules.step, *rest)
+                    pair_rows = self.many, self.shape_pair_capacity, listed, rows
+                    self.workers.run(table, tile_count, *pairs, proxies, shapes.children, library, *pair_rows)
+            pair_rows = self.many, self.shape_pair_capacity, listed, rows, self.tile_size, contacts
+            most = shape_pairs.gather_contacts(*pairs, proxies, rules.margin, rules.step, *pair_rows)
             if most <= self.many:
                 break
             self.many = int(2 * most)
@@ -198,9 +198,9 @@ class Detector:
         arrays[0][:] = np.arange(n)  # which brute force keeps
         return arrays
 
-    def _arranged(self, n):
+    def _allocate_proxies(self, n):
         array = self.buffers.array
-        return Arranged(
+        return Proxies(
             array("order", n, dtype="i4"),
             array("arranged_id", n, dtype="i8"),
             array("arranged_key", n, dtype="i4"),
@@ -218,16 +218,16 @@ class Detector:
         array = self.buffers.array
         return Pairs(array("pair_a", room, dtype="i4"), array("pair_b", room, dtype="i4"), array("pair_count", tile_count, dtype="i8"))
 
-    def _jobs(self, room, tile_count):
+    def _shape_pairs(self, room, tile_count):
         array = self.buffers.array
-        return jobs.Jobs(
-            array("job_pair", room, dtype="i4"),
-            array("job_child_a", room, dtype="i4"),
-            array("job_child_b", room, dtype="i4"),
-            array("job_table", room, dtype="u1"),
-            array("job_start", room, dtype="i8"),
-            array("job_found", room, dtype="i4"),
-            array("job_count", tile_count, dtype="i8"),
+        return shape_pairs.ShapePairs(
+            array("shape_pair_pair", room, dtype="i4"),
+            array("shape_pair_child_a", room, dtype="i4"),
+            array("shape_pair_child_b", room, dtype="i4"),
+            array("shape_pair_table", room, dtype="u1"),
+            array("shape_pair_start", room, dtype="i8"),
+            array("shape_pair_found", room, dtype="i4"),
+            array("shape_pair_count", tile_count, dtype="i8"),
         )
 
     def _contacts_with_room(self, room):

@@ -1,6 +1,6 @@
 """Grid broad phase: the nine stages of paper 000, section 4.2, in the form that suits CPU cores.
 
-In: ``reach`` of each body. Out: candidate pairs, each once, in an order that no thread count changes.
+In: ``sphere`` of each body. Out: candidate pairs, each once, in an order that no thread count changes.
 
 The paper sorts (bin, object) pairs, with each object in up to eight bins, and tells doubles by the bin of the contact's
 midpoint. Here each body lies in the one cell that holds its centre, cells are at least as wide as the bodies in them, and
@@ -69,17 +69,17 @@ def floor(x):
 
 
 @njit(**INNER)
-def level_of(reach, biggest):
+def level_of(radius, biggest):
     level = 0
-    while level < LEVELS - 1 and reach * 2.0 <= biggest:
-        reach *= 2.0
+    while level < LEVELS - 1 and radius * 2.0 <= biggest:
+        radius *= 2.0
         level += 1
     return level
 
 
 @njit(**INNER)
 def biggest_in_cells(statistics):
-    """The largest reach that goes into cells; what is larger is huge. 0 if there is none."""
+    """The largest radius that goes into cells; what is larger is huge. 0 if there is none."""
     count, largest = np.zeros(BINS, np.int64), np.zeros(BINS)
     for chunk in range(statistics.count.shape[0]):
         for k in range(BINS):
@@ -105,7 +105,7 @@ def cell_at(ix, iy, iz, wrap, bits, level, first):
 
 
 @njit(**INNER)
-def levels_of_chunk(chunk, reach, biggest, levels, low, high, used, huge):
+def levels_of_chunk(chunk, sphere, biggest, levels, low, high, used, huge):
     """levels := level of each body, -1 for huge ones; extents and numbers of the chunk's levels."""
     for level in range(LEVELS):
         used[chunk, level] = 0
@@ -113,16 +113,16 @@ def levels_of_chunk(chunk, reach, biggest, levels, low, high, used, huge):
             low[chunk, level, k], high[chunk, level, k] = math.inf, -math.inf
     huge[chunk] = 0
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, levels.size)):
-        if reach[i, 3] > biggest:
+        if sphere[i, 3] > biggest:
             levels[i] = -1
             huge[chunk] += 1
         else:
-            level = level_of(reach[i, 3], biggest)
+            level = level_of(sphere[i, 3], biggest)
             levels[i] = level
             used[chunk, level] += 1
             for k in range(3):
-                low[chunk, level, k] = min(low[chunk, level, k], reach[i, k])
-                high[chunk, level, k] = max(high[chunk, level, k], reach[i, k])
+                low[chunk, level, k] = min(low[chunk, level, k], sphere[i, k])
+                high[chunk, level, k] = max(high[chunk, level, k], sphere[i, k])
 
 
 @njit(**INNER)
@@ -202,7 +202,7 @@ def choose_cells(biggest, low, high, used, huge, cells):
 
 
 @njit(**INNER)
-def keys_of_chunk(chunk, reach, one_level, cells, levels, keys):
+def keys_of_chunk(chunk, sphere, one_level, cells, levels, keys):
     """keys := cell of each body, from its level."""
     width, wrap, bits, first = cells.width, cells.wrap, cells.bits, cells.first
     total = first[LEVELS]
@@ -210,7 +210,7 @@ def keys_of_chunk(chunk, reach, one_level, cells, levels, keys):
         level = min(levels[i], 0) if one_level else levels[i]
         if level >= 0:
             inverse = 1.0 / width[level]
-            ix, iy, iz = floor(reach[i, 0] * inverse), floor(reach[i, 1] * inverse), floor(reach[i, 2] * inverse)
+            ix, iy, iz = floor(sphere[i, 0] * inverse), floor(sphere[i, 1] * inverse), floor(sphere[i, 2] * inverse)
             keys[i] = cell_at(ix, iy, iz, wrap, bits, level, first)
         else:
             keys[i] = total
@@ -226,7 +226,7 @@ def starts_of_chunk(chunk, keys, order, n, total, start):
 
 
 @Kernel
-def sort_into_cells(reach, statistics, cells, keys, order, spare, start):
+def sort_into_cells(sphere, statistics, cells, keys, order, spare, start):
     """Choose the cells for these bodies, find the cell of each (``keys``; huge bodies come after all cells), sort the bodies by it
     (``order``), and note where each cell starts in that order (``start``)."""
     chunks = statistics.count.shape[0]
@@ -234,7 +234,7 @@ def sort_into_cells(reach, statistics, cells, keys, order, spare, start):
     low, high = np.empty((chunks, LEVELS, 3)), np.empty((chunks, LEVELS, 3))
     used, huge, levels = np.empty((chunks, LEVELS), np.int64), np.empty(chunks, np.int64), np.empty(keys.size, np.int8)
     for chunk in prange(chunks):
-        levels_of_chunk(np.int64(chunk), reach, biggest, levels, low, high, used, huge)
+        levels_of_chunk(np.int64(chunk), sphere, biggest, levels, low, high, used, huge)
     mixed = levels_in_use(used) > 1
     whole_low, whole_high, whole_used = low, high, used
     if mixed:
@@ -247,7 +247,7 @@ def sort_into_cells(reach, statistics, cells, keys, order, spare, start):
         else:
             choose_cells(wide if attempt == ONE_WIDE else biggest, whole_low, whole_high, whole_used, huge, cells)
         for chunk in prange(chunks):
-            keys_of_chunk(np.int64(chunk), reach, attempt != SEVERAL, cells, levels, keys)
+            keys_of_chunk(np.int64(chunk), sphere, attempt != SEVERAL, cells, levels, keys)
         total, n = cells.first[LEVELS], cells.count[0]
         radix_sort(keys, total, order, spare)
         for chunk in prange((n + CHUNK) // CHUNK):
@@ -259,10 +259,10 @@ def sort_into_cells(reach, statistics, cells, keys, order, spare, start):
 
 
 @njit(**INNER)
-def may_touch(i, j, reach, half, balls):
+def may_touch(i, j, sphere, half, balls):
     """Whether the bounds of two bodies overlap."""
-    dx, dy, dz = reach[j, 0] - reach[i, 0], reach[j, 1] - reach[i, 1], reach[j, 2] - reach[i, 2]
-    r = reach[i, 3] + reach[j, 3]
+    dx, dy, dz = sphere[j, 0] - sphere[i, 0], sphere[j, 1] - sphere[i, 1], sphere[j, 2] - sphere[i, 2]
+    r = sphere[i, 3] + sphere[j, 3]
     if dx * dx + dy * dy + dz * dz > r * r:
         return False
     if balls:
@@ -277,14 +277,14 @@ def may_collide(i, j, tag, ignored):
 
 
 @njit(**INNER)
-def ball_may_touch(x, y, z, radius, j, reach, extent, tag, quaternion):
+def ball_may_touch(x, y, z, radius, j, sphere, extent, tag, quaternion):
     """Whether a ball overlaps the bounds of a plane or box j, by its shape; of any other body, the ball around it."""
-    dx, dy, dz = x - reach[j, 0], y - reach[j, 1], z - reach[j, 2]
+    dx, dy, dz = x - sphere[j, 0], y - sphere[j, 1], z - sphere[j, 2]
     r = radius + extent[j, 3]
     if tag[j, SHAPE] == PLANE:
         return dx * extent[j, 0] + dy * extent[j, 1] + dz * extent[j, 2] <= r
     if tag[j, SHAPE] != BOX:
-        r = radius + reach[j, 3]
+        r = radius + sphere[j, 3]
         return dx * dx + dy * dy + dz * dz <= r * r
     dx, dy, dz = rotate_back(to_matrix(quaternion[j]), dx, dy, dz)
     ex, ey, ez = max(abs(dx) - extent[j, 0], 0.0), max(abs(dy) - extent[j, 1], 0.0), max(abs(dz) - extent[j, 2], 0.0)
@@ -292,28 +292,28 @@ def ball_may_touch(x, y, z, radius, j, reach, extent, tag, quaternion):
 
 
 @njit(**INNER)
-def may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls):
+def may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls):
     """Whether the bounds of body i overlap a huge body j, by its shape."""
     if tag[j, SHAPE] != PLANE and tag[j, SHAPE] != BOX:
-        return may_touch(i, j, reach, half, balls)
-    return ball_may_touch(reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3], j, reach, extent, tag, quaternion)
+        return may_touch(i, j, sphere, half, balls)
+    return ball_may_touch(sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3], j, sphere, extent, tag, quaternion)
 
 
 @njit(**INNER)
-def huge_bodies_near(first, last, in_cells, n, reach, extent, tag, quaternion, near):
+def huge_bodies_near(first, last, in_cells, n, sphere, extent, tag, quaternion, near):
     """Which huge bodies may touch some of the bodies first to last; returns their number."""
     last = min(last, in_cells)
     x, y, z, count = 0.0, 0.0, 0.0, 0
     for i in range(first, last):
-        x, y, z = x + reach[i, 0], y + reach[i, 1], z + reach[i, 2]
+        x, y, z = x + sphere[i, 0], y + sphere[i, 1], z + sphere[i, 2]
     scale = 1.0 / max(last - first, 1)
     x, y, z, radius = x * scale, y * scale, z * scale, 0.0
     for i in range(first, last):
-        dx, dy, dz = reach[i, 0] - x, reach[i, 1] - y, reach[i, 2] - z
-        radius = max(radius, math.sqrt(dx * dx + dy * dy + dz * dz) + reach[i, 3])
+        dx, dy, dz = sphere[i, 0] - x, sphere[i, 1] - y, sphere[i, 2] - z
+        radius = max(radius, math.sqrt(dx * dx + dy * dy + dz * dz) + sphere[i, 3])
     radius *= 1.0 + 1e-9  # for rounding, and a position that is not a number counts as near to all
     for j in range(in_cells, n):
-        if last <= first or not (radius < math.inf) or ball_may_touch(x, y, z, radius, j, reach, extent, tag, quaternion):
+        if last <= first or not (radius < math.inf) or ball_may_touch(x, y, z, radius, j, sphere, extent, tag, quaternion):
             near[count] = j
             count += 1
     return count
@@ -332,17 +332,17 @@ def add_range(ranges, number, first, last):
 
 
 @njit(**INNER)
-def test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end):
+def test_ranges(i, ranges, number, sphere, flat_sphere, half, tag, ignored, balls, pair_a, pair_b, found, end):
     """Pairs of body i with the bodies in the ranges; returns the number of pairs so far, even those that had no room."""
-    x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
+    x, y, z, r = sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3]
     for m in range(number):
         for j in range(np.uint64(ranges[m, 0]), np.uint64(ranges[m, 1])):
             k = j * np.uint64(4)
-            dx, dy, dz = flat_reach[k] - x, flat_reach[k + np.uint64(1)] - y, flat_reach[k + np.uint64(2)] - z
-            limit = flat_reach[k + np.uint64(3)] + r
+            dx, dy, dz = flat_sphere[k] - x, flat_sphere[k + np.uint64(1)] - y, flat_sphere[k + np.uint64(2)] - z
+            limit = flat_sphere[k + np.uint64(3)] + r
             if dx * dx + dy * dy + dz * dz > limit * limit:
                 continue
-            if (balls or may_touch(i, j, reach, half, balls)) and may_collide(i, j, tag, ignored):
+            if (balls or may_touch(i, j, sphere, half, balls)) and may_collide(i, j, tag, ignored):
                 if found < end:
                     pair_a[found], pair_b[found] = i, j
                 found += 1
@@ -377,8 +377,8 @@ def forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges):
 
 
 @njit(**INNER)
-def collect(ranges, number, flat_reach, near):
-    """Bodies in the ranges side by side (``near``: x, y, z and reach one after the other, CANDIDATES each); returns how many, or -1
+def collect(ranges, number, flat_sphere, near):
+    """Bodies in the ranges side by side (``near``: x, y, z and radius one after the other, CANDIDATES each); returns how many, or -1
     if there are too many."""
     total = 0
     for m in range(number):
@@ -389,15 +389,15 @@ def collect(ranges, number, flat_reach, near):
     for m in range(number):
         for j in range(np.uint64(ranges[m, 0]), np.uint64(max(ranges[m, 1], ranges[m, 0]))):
             q = j * np.uint64(4)
-            near[k], near[k + C1] = flat_reach[q], flat_reach[q + np.uint64(1)]
-            near[k + C2], near[k + C3] = flat_reach[q + np.uint64(2)], flat_reach[q + np.uint64(3)]
+            near[k], near[k + C1] = flat_sphere[q], flat_sphere[q + np.uint64(1)]
+            near[k + C2], near[k + C3] = flat_sphere[q + np.uint64(2)], flat_sphere[q + np.uint64(3)]
             k += np.uint64(1)
     return np.int64(k)
 
 
 @njit(**INNER)
 def separations(x, y, z, r, first, last, near, apart):
-    """apart := squared distance less squared reach of a body and the candidates first to last: one loop without branches, which the
+    """apart := squared distance less squared sum of radii of a body and the candidates first to last: one loop without branches, which the
     compiler vectorises."""
     for k in range(np.uint64(first), np.uint64(last)):
         dx, dy, dz, limit = near[k] - x, near[k + C1] - y, near[k + C2] - z, near[k + C3] + r
@@ -417,27 +417,27 @@ def coarse_ranges(x, y, z, r, coarse, cells, start, ranges):
 
 
 @njit(**INNER)
-def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
+def pairs_of_tile(tile, proxies, cells, start, ignored, tile_size, capacity, balls, pairs):
     in_cells, n = cells.count[0], cells.count[1]
-    reach, half, extent, tag = arranged.reach, arranged.half, arranged.extent, arranged.tag
-    quaternion, keys = arranged.quaternion, arranged.key
-    pair_a, pair_b, count, flat_reach = pairs.a, pairs.b, pairs.count, reach.reshape(-1)
+    sphere, half, extent, tag = proxies.sphere, proxies.half, proxies.extent, proxies.tag
+    quaternion, keys = proxies.quaternion, proxies.key
+    pair_a, pair_b, count, flat_sphere = pairs.a, pairs.b, pairs.count, sphere.reshape(-1)
     first, used, width, wrap, bits = cells.first, cells.used, cells.width, cells.wrap, cells.bits
     begin, end = tile * capacity, (tile + 1) * capacity
     found, last_key, level, number, total, cell_begin, own_end = begin, np.int32(-1), 0, 0, np.int64(0), 0, np.int32(0)
     ranges, other_ranges, huge = np.empty((64, 2), np.int32), np.empty((64, 2), np.int32), np.empty(n - in_cells, np.int32)
     near, apart = np.empty(4 * CANDIDATES), np.empty(CANDIDATES)
     low, high = tile * tile_size, min((tile + 1) * tile_size, n)
-    huge_count = huge_bodies_near(low, high, in_cells, n, reach, extent, tag, quaternion, huge)
+    huge_count = huge_bodies_near(low, high, in_cells, n, sphere, extent, tag, quaternion, huge)
     for i in range(low, high):
         if i >= in_cells:  # a huge body, with the others that come after it
             for j in range(i + 1, n):
-                if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
+                if may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
                     if found < end:
                         pair_a[found], pair_b[found] = i, j
                     found += 1
             continue
-        x, y, z, r = reach[i, 0], reach[i, 1], reach[i, 2], reach[i, 3]
+        x, y, z, r = sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3]
         if keys[i] != last_key:  # bodies of one cell have the same neighbours
             last_key, level, cell_begin = keys[i], 0, i
             while last_key >= first[level + 1]:
@@ -447,10 +447,10 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
             number, own_end = forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges)
             ranges[0, 0], ranges[0, 1] = i, own_end
             shared = start[last_key + 1] - start[last_key] > 1  # by several bodies, for which it pays to bring them together
-            total = collect(ranges, number, flat_reach, near) if shared else np.int64(-1)
-        if total < 0:  # one body alone, or a crowd
+            total = collect(ranges, number, flat_sphere, near) if shared else np.int64(-1)
+        if total < 0:  # one body alone, or very many
             ranges[0, 0], ranges[0, 1] = i + 1, own_end
-            found = test_ranges(i, ranges, number, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+            found = test_ranges(i, ranges, number, sphere, flat_sphere, half, tag, ignored, balls, pair_a, pair_b, found, end)
         else:
             place = i - cell_begin + 1
             separations(x, y, z, r, place, total, near, apart)
@@ -462,17 +462,17 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
                     base += ranges[m + 1, 0] - ranges[m, 1]
                     m += 1
                 j = base + k
-                if (balls or may_touch(i, j, reach, half, balls)) and may_collide(i, j, tag, ignored):
+                if (balls or may_touch(i, j, sphere, half, balls)) and may_collide(i, j, tag, ignored):
                     if found < end:
                         pair_a[found], pair_b[found] = i, j
                     found += 1
         for coarse in range(level):
             if used[coarse] > 0:
                 others = coarse_ranges(x, y, z, r, coarse, cells, start, other_ranges)
-                found = test_ranges(i, other_ranges, others, reach, flat_reach, half, tag, ignored, balls, pair_a, pair_b, found, end)
+                found = test_ranges(i, other_ranges, others, sphere, flat_sphere, half, tag, ignored, balls, pair_a, pair_b, found, end)
         for k in range(huge_count):
             j = huge[k]
-            if may_touch_huge(i, j, reach, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
+            if may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
                 if found < end:
                     pair_a[found], pair_b[found] = i, j
                 found += 1
@@ -480,8 +480,8 @@ def pairs_of_tile(tile, arranged, cells, start, ignored, tile_size, capacity, ba
 
 
 @Kernel
-def find_pairs(arranged, cells, start, ignored, tile_size, capacity, balls, pairs):
+def find_pairs(proxies, cells, start, ignored, tile_size, capacity, balls, pairs):
     """Fill the pairs of each tile; returns the largest count, which above the capacity tells that a tile did not fit."""
     for tile in prange(pairs.count.size):
-        pairs_of_tile(np.int64(tile), arranged, cells, start, ignored, tile_size, capacity, balls, pairs)
+        pairs_of_tile(np.int64(tile), proxies, cells, start, ignored, tile_size, capacity, balls, pairs)
     return pairs.count.max()

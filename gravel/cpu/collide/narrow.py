@@ -1,6 +1,6 @@
 """Narrow phase: candidate pairs to contacts.
 
-In: pairs and the arranged bodies. Out: ``Contacts``, tile by tile, those of one first body side by side. A contact stays
+In: pairs and the proxies. Out: ``Contacts``, tile by tile, those of one first body side by side. A contact stays
 if its gap is within the margin, or if the bodies could close it within the step at their present relative speed. (Whether
 they are closing it now does not matter: a ball that hits another is thrown aside within the step, into a third.)
 """
@@ -26,16 +26,18 @@ is_behind = FORMS.of(tables).is_behind
 
 
 @njit(**INNER)
-def may_close(gap, near, step, velocity, reach, a, b, x, y, z):
+def may_close(gap, contact_distance, step, velocity, sphere, a, b, x, y, z):
     """Whether a gap is within the margin, or could be closed within the step."""
-    return gap <= near or (step > 0.0 and gap <= near + step * HASTE * closing_speed(velocity, reach, a, b, x, y, z))
+    return gap <= contact_distance or (
+        step > 0.0 and gap <= contact_distance + step * HASTE * closing_speed(velocity, sphere, a, b, x, y, z)
+    )
 
 
 @njit(**INNER)
-def closing_speed(velocity, reach, a, b, x, y, z):
+def closing_speed(velocity, sphere, a, b, x, y, z):
     """How fast a and b may come together at the point (x, y, z) from the centre of a: at their relative speed or, when one of them is
     stopped within the step (balls that fall side by side, and the lowest hits the floor), at the speed of the other."""
-    bx, by, bz = x + reach[a, 0] - reach[b, 0], y + reach[a, 1] - reach[b, 1], z + reach[a, 2] - reach[b, 2]
+    bx, by, bz = x + sphere[a, 0] - sphere[b, 0], y + sphere[a, 1] - sphere[b, 1], z + sphere[a, 2] - sphere[b, 2]
     v = velocity
     ax, ay, az = v[a, 0] + (v[a, 5] * z - v[a, 6] * y), v[a, 1] + (v[a, 6] * x - v[a, 4] * z), v[a, 2] + (v[a, 4] * y - v[a, 5] * x)
     bx, by, bz = v[b, 0] + (v[b, 5] * bz - v[b, 6] * by), v[b, 1] + (v[b, 6] * bx - v[b, 4] * bz), v[b, 2] + (v[b, 4] * by - v[b, 5] * bx)
@@ -93,34 +95,34 @@ def make_narrow_phase(pair_contacts, make_work, rows):
 
     @njit(**INNER)
     @named(pair_contacts.py_func.__name__)
-    def contacts_of_tile(tile, pairs, capacity, arranged, shapes, tile_size, margin, step, contacts, end):
-        pair_a, pair_b, velocity, identity = pairs.a, pairs.b, arranged.velocity, arranged.id
-        reach, extent, tag, quaternion, number_of = (
-            arranged.reach,
-            arranged.extent,
-            arranged.tag,
-            arranged.quaternion,
-            arranged.geometry,
+    def contacts_of_tile(tile, pairs, capacity, proxies, shapes, tile_size, margin, step, contacts, end):
+        pair_a, pair_b, velocity, identity = pairs.a, pairs.b, proxies.velocity, proxies.id
+        sphere, extent, tag, quaternion, number_of = (
+            proxies.sphere,
+            proxies.extent,
+            proxies.tag,
+            proxies.quaternion,
+            proxies.geometry,
         )
         contact_a, contact_b, features, gaps = contacts.a, contacts.b, contacts.feature, contacts.gap
         normal, arm, first, number = contacts.normal, contacts.arm, contacts.first, contacts.number
         out, feature, work = np.empty((rows, 7)), np.empty(rows, np.int32), make_work(shapes)
         c, k = contacts.start[tile], tile * capacity
         last_pair = k + pairs.count[tile]
-        for i in range(tile * tile_size, min((tile + 1) * tile_size, arranged.order.size)):
+        for i in range(tile * tile_size, min((tile + 1) * tile_size, proxies.order.size)):
             first[i] = c
             while k < last_pair and pair_a[k] == i:
                 a, b = in_order(pair_a[k], pair_b[k], tag, identity)
                 k += 1
                 kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
-                dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
-                radius_a, radius_b = reach[a, 3] - extent[a, 3], reach[b, 3] - extent[b, 3]
-                near = margin_of(margin, a, b, reach, extent, tag)
-                if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their place
+                dx, dy, dz = sphere[b, 0] - sphere[a, 0], sphere[b, 1] - sphere[a, 1], sphere[b, 2] - sphere[a, 2]
+                radius_a, radius_b = sphere[a, 3] - extent[a, 3], sphere[b, 3] - extent[b, 3]
+                contact_distance = margin_of(margin, a, b, sphere, extent, tag)
+                if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their rows
                     if dx == 0.0 and dy == 0.0 and dz == 0.0:
                         dx, dy, dz = geometry.parted(identity[a], identity[b])
                     nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
-                    if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
+                    if may_close(gap, contact_distance, step, velocity, sphere, a, b, x, y, z):
                         if c < end:
                             contact_a[c], contact_b[c], features[c], gaps[c] = a, b, 0, gap
                             normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
@@ -131,7 +133,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
                 found = pair_contacts(a, b, dx, dy, dz, size, limit, extent, tag, quaternion, number_of, work, out, feature)
                 for p in range(found):
                     nx, ny, nz, x, y, z, gap = out[p, 0], out[p, 1], out[p, 2], out[p, 3], out[p, 4], out[p, 5], out[p, 6]
-                    if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
+                    if may_close(gap, contact_distance, step, velocity, sphere, a, b, x, y, z):
                         if c < end:
                             contact_a[c], contact_b[c], features[c], gaps[c] = a, b, feature[p], gap
                             normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
@@ -152,52 +154,52 @@ ellipsoid_contacts_of_tile = make_narrow_phase(table.ellipsoid_contact, table.el
 
 
 @Kernel
-def find_ball_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
+def find_ball_contacts(pairs, capacity, proxies, many, tile_size, margin, step, contacts):
     """Contacts where each pair has a ball, and planes and boxes are all that stands in its way."""
-    total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size
+    total, tiles = make_room(pairs, capacity, proxies.tag, True, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            ball_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, 0, tile_size, margin, step, contacts, end)
+            ball_contacts_of_tile(np.int64(tile), pairs, capacity, proxies, 0, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
 
 
 @Kernel
-def find_ball_mesh_contacts(pairs, capacity, arranged, meshes, many, tile_size, margin, step, contacts):
+def find_ball_mesh_contacts(pairs, capacity, proxies, meshes, many, tile_size, margin, step, contacts):
     """Contacts where meshes may stand in the way of balls, too."""
-    total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
+    total, tiles = make_room(pairs, capacity, proxies.tag, False, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            ball_mesh_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, meshes, tile_size, margin, step, contacts, end)
+            ball_mesh_contacts_of_tile(np.int64(tile), pairs, capacity, proxies, meshes, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
 
 
 @Kernel
-def find_box_contacts(pairs, capacity, arranged, many, tile_size, margin, step, contacts):
+def find_box_contacts(pairs, capacity, proxies, many, tile_size, margin, step, contacts):
     """Contacts of balls, boxes and planes."""
-    total, tiles = make_room(pairs, capacity, arranged.tag, False, many, contacts), pairs.count.size
+    total, tiles = make_room(pairs, capacity, proxies.tag, False, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            box_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, 0, tile_size, margin, step, contacts, end)
+            box_contacts_of_tile(np.int64(tile), pairs, capacity, proxies, 0, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
 
 
 @Kernel
-def find_ellipsoid_contacts(pairs, capacity, arranged, method, many, tile_size, margin, step, contacts):
+def find_ellipsoid_contacts(pairs, capacity, proxies, method, many, tile_size, margin, step, contacts):
     """Contacts of balls, ellipsoids and planes."""
-    total, tiles = make_room(pairs, capacity, arranged.tag, True, many, contacts), pairs.count.size
+    total, tiles = make_room(pairs, capacity, proxies.tag, True, many, contacts), pairs.count.size
     if total <= contacts.a.size:
         for tile in prange(tiles):
             end = contacts.start[tile + 1] if tile + 1 < tiles else total
-            ellipsoid_contacts_of_tile(np.int64(tile), pairs, capacity, arranged, method, tile_size, margin, step, contacts, end)
+            ellipsoid_contacts_of_tile(np.int64(tile), pairs, capacity, proxies, method, tile_size, margin, step, contacts, end)
         if overflown(contacts, total):
             return np.int64(-1)
     return total
@@ -214,8 +216,9 @@ def summarise(start, count, gap):
     return total, depth
 
 
-class Family(NamedTuple):
-    """A family of scenes: the kinds they may hold, those that may move, and what its driver, find_..._contacts, needs."""
+class PairKernel(NamedTuple):
+    """A kernel of the narrow phase: the kinds of shapes that scenes for it may hold, those that may move, and what its driver,
+    find_..._contacts, needs."""
 
     name: str
     kinds: frozenset
@@ -223,15 +226,15 @@ class Family(NamedTuple):
     library: object  # function(shapes) -> arguments of the driver
 
 
-FAMILIES = (
-    Family("ball", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE}), lambda shapes: ()),
-    Family("ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), lambda shapes: (shapes.meshes,)),
-    Family("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), lambda shapes: ()),
-    Family("ellipsoid", frozenset({SPHERE, PLANE, ELLIPSOID}), frozenset({SPHERE, ELLIPSOID}), lambda shapes: (shapes.method,)),
-    Family("any", frozenset(range(len(KINDS))), frozenset(range(len(KINDS))) - {PLANE}, None),  # by way of ``jobs``
+PAIR_KERNELS = (
+    PairKernel("ball", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE}), lambda shapes: ()),
+    PairKernel("ball_mesh", frozenset({SPHERE, PLANE, BOX, MESH}), frozenset({SPHERE}), lambda shapes: (shapes.meshes,)),
+    PairKernel("box", frozenset({SPHERE, PLANE, BOX}), frozenset({SPHERE, BOX}), lambda shapes: ()),
+    PairKernel("ellipsoid", frozenset({SPHERE, PLANE, ELLIPSOID}), frozenset({SPHERE, ELLIPSOID}), lambda shapes: (shapes.method,)),
+    PairKernel("any", frozenset(range(len(KINDS))), frozenset(range(len(KINDS))) - {PLANE}, None),  # by ``shape_pairs``
 )
 
 
-def family_of(kinds, movers):
-    """The family of a scene by its kinds of shapes, and those of bodies that can move (sets)."""
-    return next(family for family in FAMILIES if kinds <= family.kinds and movers <= family.movable)
+def pair_kernel_of(kinds, movers):
+    """The kernel for a scene by its kinds of shapes, and those of bodies that can move (sets)."""
+    return next(pair_kernel for pair_kernel in PAIR_KERNELS if kinds <= pair_kernel.kinds and movers <= pair_kernel.movable)

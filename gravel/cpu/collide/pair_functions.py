@@ -1,8 +1,8 @@
 """Tables of pair functions for scenes of few kinds of shapes: which function finds the contacts of two bodies.
 
-Rows and frames as in ``pair_geometry``; the kind of a is not behind that of b. A table for each family of scenes, so that a
+Rows and frames as in ``pair_geometry``; the kind of a is not behind that of b. A table for each kernel, so that a
 scene compiles the functions it needs and no others: balls; balls and meshes; balls and boxes; ellipsoids. Scenes of other
-shapes go by way of ``jobs``.
+shapes go by ``shape_pairs``.
 """
 
 from typing import NamedTuple

@@ -1,12 +1,12 @@
 """Assemble: contacts and joint rows to one cone problem in block form.
 
-In: contacts with slots, arranged bodies, what pairs of materials do at a contact. Out: the rows of the blocks
+In: contacts with slots, proxies, what pairs of materials do at a contact. Out: the rows of the blocks
 (``gravel.cpu.solve.blocks``).
 
 The bias of a contact is ``contact_laws.bias_of`` along its normal. Immovable bodies that turn add the velocity of their surface, and so
-do surfaces that move by themselves (``carry``, empty where none does). ``contacts`` has images of bodies where space repeats itself,
-``touching`` the bodies themselves. Bodies that lie within several others (``count_deep``) share the recovery speed among them: pushed by
-each at full speed, a hundred in one place would fly apart at a hundred times as much.
+do surfaces that move by themselves (``surface_velocity``, empty where none does). ``contacts`` has images of bodies where space repeats
+itself, ``folded`` the bodies themselves. Bodies that lie within several others (``count_overlaps``) share the recovery speed among them:
+pushed by each at full speed, a hundred bodies in one place would fly apart at a hundred times that speed.
 """
 
 import math
@@ -19,7 +19,7 @@ from gravel.cpu.solve import blocks as rows_of
 from gravel.cpu.solve.blocks import WIDTH, row_offset
 from gravel.formulas import cones, contact_laws
 from gravel.formulas.bounds import MOVES
-from gravel.formulas.contact_laws import DEEP
+from gravel.formulas.contact_laws import DEEP_OVERLAP
 from gravel.host.arrays import margin_of
 from gravel.host.formulas import FORMS
 from gravel.host.responses import contact_responses
@@ -42,12 +42,12 @@ class ContactInput(NamedTuple):
     """What contacts bring to the cone problem beside their geometry."""
 
     slot: np.ndarray  # (contacts,) block and lane of each
-    inertia: np.ndarray  # of the arranged bodies, world frame; empty where all are balls
+    inertia: np.ndarray  # of the proxies, world frame; empty where all are balls
     contact_values: np.ndarray  # of pairs of materials
     impulse: np.ndarray  # (contacts, 3) N s, of the last step
     torque: np.ndarray  # (contacts, 3) N m s, or empty
-    carry: np.ndarray  # (contacts, 3) m/s, or empty
-    deep: np.ndarray  # (n,) see ``count_deep``, or empty
+    surface_velocity: np.ndarray  # (contacts, 3) m/s, or empty
+    overlap_count: np.ndarray  # (n,) see ``count_overlaps``, or empty
 
 
 @njit(**INNER)
@@ -64,7 +64,7 @@ def world_inertia_of(i, order, quaternion, mass, inertia):
 
 @Kernel
 def world_inertia(order, bodies, inertia):
-    """``inertia`` := inverse inertia of the arranged bodies in the world frame, rows of eight; the last is the dummy's."""
+    """``inertia`` := inverse inertia of the proxies in the world frame, rows of eight; the last is the dummy's."""
     for i in prange(order.size):
         world_inertia_of(np.int64(i), order, bodies.quaternion, bodies.inverse_mass, inertia)
     for k in range(8 * order.size, 8 * order.size + 8):
@@ -99,43 +99,43 @@ def clear_block(block, blocks, unknowns, dummy):
 @njit(**INNER)
 def clear_hubs(blocks, unknowns, dummy):
     """The last tile's blocks, which all tiles fill."""
-    for start in (blocks.ball_start, blocks.wide_start):
+    for start in (blocks.ball_start, blocks.general_start):
         for block in range(start[-2], start[-1]):
             clear_block(block, blocks, unknowns, dummy)
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def count_deep(contacts, reach, extent, tag, deep):
-    """deep (n,) := contacts by which a body that can move lies within another."""
-    deep[:] = 0
+def count_overlaps(contacts, sphere, extent, tag, overlap_count):
+    """overlap_count (n,) := contacts by which a body that can move lies within another."""
+    overlap_count[:] = 0
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
             a, b = contacts.a[c], contacts.b[c]
-            radius_a = reach[a, 3] - extent[a, 3] if tag[a, MOVES] else math.inf
-            radius_b = reach[b, 3] - extent[b, 3] if tag[b, MOVES] else math.inf
-            if contacts.gap[c] < -DEEP * min(radius_a, radius_b):
-                deep[a] += radius_a < math.inf
-                deep[b] += radius_b < math.inf
+            radius_a = sphere[a, 3] - extent[a, 3] if tag[a, MOVES] else math.inf
+            radius_b = sphere[b, 3] - extent[b, 3] if tag[b, MOVES] else math.inf
+            if contacts.gap[c] < -DEEP_OVERLAP * min(radius_a, radius_b):
+                overlap_count[a] += radius_a < math.inf
+                overlap_count[b] += radius_b < math.inf
 
 
 @njit(**INNER)
-def most_overlaps(c, touching, deep):
+def most_overlaps(c, folded, overlap_count):
     """In how many others one of the bodies of contact c lies; 1: at most one."""
-    return float(max(deep[touching.a[c]], deep[touching.b[c]], 1)) if deep.size > 0 else 1.0
+    return float(max(overlap_count[folded.a[c]], overlap_count[folded.b[c]], 1)) if overlap_count.size > 0 else 1.0
 
 
 @njit(**INNER)
-def arms_of(c, contacts, reach):
+def arms_of(c, contacts, sphere):
     """The contact point from the centres of its two bodies."""
     a, b, arm = contacts.a[c], contacts.b[c], contacts.arm
     x, y, z = arm[c, 0], arm[c, 1], arm[c, 2]
-    return (x, y, z), (x + reach[a, 0] - reach[b, 0], y + reach[a, 1] - reach[b, 1], z + reach[a, 2] - reach[b, 2])
+    return (x, y, z), (x + sphere[a, 0] - sphere[b, 0], y + sphere[a, 1] - sphere[b, 1], z + sphere[a, 2] - sphere[b, 2])
 
 
 @njit(**INNER)
-def write_ball_rows(k, rows, a, b, n, arm_a, arm_b, bias, arranged):
+def write_ball_rows(k, rows, a, b, n, arm_a, arm_b, bias, proxies):
     """A ball's arm lies along the normal. Returns the bias: an immovable body's turning enters as a surface velocity."""
-    tag, mass, velocity = arranged.tag, arranged.mass, arranged.velocity
+    tag, mass, velocity = proxies.tag, proxies.mass, proxies.velocity
     x, y, z = bias
     if tag[a, MOVES]:
         rows[k + ARM_A] = arm_a[0] * n[0] + arm_a[1] * n[1] + arm_a[2] * n[2]
@@ -177,38 +177,45 @@ def start_contact(c, given, n, friction, cohesion, i, j, blocks, unknowns):
             to[at + row * WIDTH] = torque[c, row]
 
 
-def make_assemble_tile(wide):
-    """The work on one tile, where there may be contacts with arms and inertia of any shape (``wide``), or nothing but balls. A
+def make_assemble_tile(general):
+    """The work on one tile, where there may be contacts with arms and inertia of any shape (``general``), or nothing but balls. A
     constant, so that scenes of balls do not compile the rest."""
 
     @njit(**INNER)
-    @named("any" if wide else "balls")
-    def assemble_tile(tile, contacts, touching, arranged, given, scalars, margin, blocks, unknowns):
-        rows, body_a, body_b, slot, carry, values = blocks.rows, blocks.body_a, blocks.body_b, given.slot, given.carry, given.contact_values
+    @named("any" if general else "balls")
+    def assemble_tile(tile, contacts, folded, proxies, given, scalars, margin, blocks, unknowns):
+        rows, body_a, body_b, slot, surface_velocity, values = (
+            blocks.rows,
+            blocks.body_a,
+            blocks.body_b,
+            given.slot,
+            given.surface_velocity,
+            given.contact_values,
+        )
         contact_a, contact_b, start, count = contacts.a, contacts.b, contacts.start, contacts.count
-        normal, gaps, reach, extent, tag, mass = contacts.normal, contacts.gap, arranged.reach, arranged.extent, arranged.tag, arranged.mass
+        normal, gaps, sphere, extent, tag, mass = contacts.normal, contacts.gap, proxies.sphere, proxies.extent, proxies.tag, proxies.mass
         for block in range(blocks.ball_start[tile], blocks.ball_start[tile + 1]):
-            clear_block(block, blocks, unknowns, arranged.order.size)
-        for block in range(blocks.wide_start[tile], blocks.wide_start[tile + 1]):
-            clear_block(block, blocks, unknowns, arranged.order.size)
+            clear_block(block, blocks, unknowns, proxies.order.size)
+        for block in range(blocks.general_start[tile], blocks.general_start[tile + 1]):
+            clear_block(block, blocks, unknowns, proxies.order.size)
         for c in range(start[tile], start[tile] + count[tile]):
             a, b, n = contact_a[c], contact_b[c], (normal[c, 0], normal[c, 1], normal[c, 2])
             block, lane, i, j = slot[c] // WIDTH, slot[c] % WIDTH, tag[a, MATERIAL], tag[b, MATERIAL]
             k = row_offset(block, blocks.ball_start[-1]) + lane
-            arm_a, arm_b = arms_of(c, contacts, reach)
-            near, overlaps = margin_of(margin, a, b, reach, extent, tag), most_overlaps(c, touching, given.deep)
-            speed = bias_of(gaps[c], near, overlaps, scalars.step, scalars.recovery, scalars.recovery_speed)
+            arm_a, arm_b = arms_of(c, contacts, sphere)
+            contact_distance, overlaps = margin_of(margin, a, b, sphere, extent, tag), most_overlaps(c, folded, given.overlap_count)
+            speed = bias_of(gaps[c], contact_distance, overlaps, scalars.step, scalars.recovery, scalars.recovery_speed)
             bias = speed * n[0], speed * n[1], speed * n[2]
-            if carry.size > 0:
-                bias = bias[0] + carry[c, 0], bias[1] + carry[c, 1], bias[2] + carry[c, 2]
-            body_a[slot[c]], body_b[slot[c]] = touching.a[c], touching.b[c]
+            if surface_velocity.size > 0:
+                bias = bias[0] + surface_velocity[c, 0], bias[1] + surface_velocity[c, 1], bias[2] + surface_velocity[c, 2]
+            body_a[slot[c]], body_b[slot[c]] = folded.a[c], folded.b[c]
             rows[k + NX], rows[k + NY], rows[k + NZ] = n
             rows[k + FRICTION], rows[k + MASS_A], rows[k + MASS_B] = friction_of(values, i, j), mass[a, 0], mass[b, 0]
-            rows[k + COHESION] = cohesive_impulse(values, i, j, gaps[c], near, scalars.step)
-            if wide and block >= blocks.ball_start[-1]:
+            rows[k + COHESION] = cohesive_impulse(values, i, j, gaps[c], contact_distance, scalars.step)
+            if general and block >= blocks.ball_start[-1]:
                 write_wide_rows(k, rows, a, b, n, arm_a, arm_b, mass[a, 0] + mass[b, 0], given.inertia)
             else:
-                bias = write_ball_rows(k, rows, a, b, n, arm_a, arm_b, bias, arranged)
+                bias = write_ball_rows(k, rows, a, b, n, arm_a, arm_b, bias, proxies)
             rows[k + BX], rows[k + BY], rows[k + BZ] = bias
             start_contact(c, given, n, friction_of(values, i, j), rows[k + COHESION], i, j, blocks, unknowns)
 
@@ -220,16 +227,16 @@ any_tile = make_assemble_tile(True)
 
 
 @Kernel
-def assemble_balls(contacts, touching, arranged, given, scalars, margin, blocks, unknowns):
+def assemble_balls(contacts, folded, proxies, given, scalars, margin, blocks, unknowns):
     """Fill the blocks' rows and the starting impulses, where every movable body is a ball; ``given``: ``ContactInput``."""
-    clear_hubs(blocks, unknowns, arranged.order.size)
+    clear_hubs(blocks, unknowns, proxies.order.size)
     for tile in prange(contacts.count.size):
-        ball_tile(np.int64(tile), contacts, touching, arranged, given, scalars, margin, blocks, unknowns)
+        ball_tile(np.int64(tile), contacts, folded, proxies, given, scalars, margin, blocks, unknowns)
 
 
 @Kernel
-def assemble_any(contacts, touching, arranged, given, scalars, margin, blocks, unknowns):
+def assemble_any(contacts, folded, proxies, given, scalars, margin, blocks, unknowns):
     """The same for bodies of any shape."""
-    clear_hubs(blocks, unknowns, arranged.order.size)
+    clear_hubs(blocks, unknowns, proxies.order.size)
     for tile in prange(contacts.count.size):
-        any_tile(np.int64(tile), contacts, touching, arranged, given, scalars, margin, blocks, unknowns)
+        any_tile(np.int64(tile), contacts, folded, proxies, given, scalars, margin, blocks, unknowns)

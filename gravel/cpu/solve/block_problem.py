@@ -11,23 +11,23 @@ import numpy as np
 
 from gravel.cpu.solve import blocks as kernels
 from gravel.cpu.solve.blocks import (
+    ASCENT,
     BETA,
-    CAP,
     CHANGE,
     COHESION,
-    ENOUGH,
     ETA,
     FRICTION,
+    MAX_MOMENTUM,
     ROWS_BALL,
-    ROWS_WIDE,
-    UPHILL,
+    ROWS_GENERAL,
+    SWEEP_TOLERANCE,
     WIDTH,
     rows_before,
 )
 from gravel.cpu.solve.cones import Cones, ConeVectors
 from gravel.cpu.solve.split import SplitBodies
-from gravel.engine import ALONE
-from gravel.formulas.momentum import NEVER, WILD
+from gravel.engine import NO_SYNC
+from gravel.formulas.momentum import DIVERGENCE_RATIO, NEVER
 from gravel.host.joints.block import NO_JOINTS
 from gravel.host.threads import Kernel
 
@@ -35,91 +35,91 @@ kernel = functools.cache(kernels.make_kernel)
 
 
 class BlockProblem(ConeVectors):
-    def __init__(self, blocks, unknowns, scalars, contacts, kinds, joints=NO_JOINTS, share=ALONE, local=None):
-        """``kinds``: whether there are blocks of contacts between balls, and wide ones. ``local``: the contacts and bodies that
-        they were made from (``ffd.BodyByBody``)."""
-        self.blocks, self.unknowns, self.scalars, self.joints, self.share = blocks, unknowns, scalars, joints, share
+    def __init__(self, blocks, unknowns, scalars, contacts, kinds, joints=NO_JOINTS, sync=NO_SYNC, local=None):
+        """``kinds``: whether there are blocks of contacts between balls, and general ones. ``local``: the contacts and bodies that
+        they were made from (``ffd.PerBodySolver``)."""
+        self.blocks, self.unknowns, self.scalars, self.joints, self.sync = blocks, unknowns, scalars, joints, sync
         self.local = local
         self.contacts, self.coulomb = contacts, scalars.coulomb > 0
-        self.begun = False
+        self.warm_started = False
         self.rolling = blocks.rolling.size > 0
-        self.number = int(blocks.wide_start[-1])  # of blocks
+        self.number = int(blocks.general_start[-1])  # of blocks
         tiles = len(blocks.ball_start)
         self.kinds = kinds
         self.real = blocks.rows.dtype
         self.worst, self.total, self.nothing = np.zeros(tiles, self.real), np.zeros(tiles, self.real), np.empty(0, self.real)
-        hubs = sum(int(start[-1] - start[-2]) for start in (blocks.ball_start, blocks.wide_start) if len(start) > 1)
-        self.wild = WILD if hubs else NEVER
-        self.momentum = kernels.fresh_momentum(self.wild)
+        hubs = sum(int(start[-1] - start[-2]) for start in (blocks.ball_start, blocks.general_start) if len(start) > 1)
+        self.divergence_ratio = DIVERGENCE_RATIO if hubs else NEVER
+        self.momentum = kernels.fresh_momentum(self.divergence_ratio)
         self.in_parts = None  # SplitBodies, where other processes act on some of them
 
-    def split(self, places, parts):
-        """Bodies that several processes act on: their ``places``, and how many each."""
-        self.in_parts = SplitBodies(self.blocks, self.number, self.unknowns.inertia, places, parts)
+    def split(self, indices, parts):
+        """Mass splitting: ``indices`` of the bodies that several ranks act on, and the number of ranks."""
+        self.in_parts = SplitBodies(self.blocks, self.number, self.unknowns.inertia, indices, parts)
 
     def _use(self, split):
         if self.in_parts is not None:
             self.in_parts.use(split)
 
-    def run(self, job, values, passes=1):
+    def run(self, job, values, iterations=1):
         if not self.number and job != kernels.SWEEP:
             return 0
         run = kernel(job, *self.kinds, self.rolling, not Kernel.one_thread)
-        return run(self.blocks, self.unknowns, values, self.scalars, self.worst, self.total, self.momentum, passes)
+        return run(self.blocks, self.unknowns, values, self.scalars, self.worst, self.total, self.momentum, iterations)
 
     # --- Gauss-Seidel
-    def begin(self):
-        """Velocities take the starting impulses in, once."""
-        if not self.begun:
+    def warm_start(self):
+        """Apply the starting impulses to the velocities, once."""
+        if not self.warm_started:
             velocity = self.unknowns.velocity
-            self.share.note(velocity)
+            self.sync.snapshot(velocity)
             self.run(kernels.APPLY, self._values())
-            self.share.add(velocity)
+            self.sync.allreduce_increments(velocity)
             if self.joints.count:
-                self.joints.begin(velocity)
-            self.share.publish(velocity)
-            (tame,) = self.share.largest(-self.wild)  # momentum is the same for all
-            self.wild = -tame
-            self.begun = True
+                self.joints.warm_start(velocity)
+            self.sync.broadcast_joint_bodies(velocity)
+            (smallest,) = self.sync.largest(-self.divergence_ratio)  # momentum is the same for all
+            self.divergence_ratio = -smallest
+            self.warm_started = True
         self._use(split=True)
         self.solved = False
-        self.unknowns.slip[:] = 0  # of another problem
-        self.calm()
+        self.unknowns.de_saxce[:] = 0  # of another problem
+        self.restart_momentum()
 
-    def calm(self):
+    def restart_momentum(self):
         """The next sweep starts without momentum."""
-        now, self.momentum = self.unknowns, kernels.fresh_momentum(self.wild)
+        now, self.momentum = self.unknowns, kernels.fresh_momentum(self.divergence_ratio)
         now.last_impulse[:], now.last_torque[:], now.last_velocity[:] = now.impulse, now.torque, now.velocity
-        self.joints.calm()
+        self.joints.restart_momentum()
 
-    def sweep(self, passes, cap, enough):
+    def sweep(self, iterations, max_momentum, tolerance):
         """Joints come last in a pass, so that they are closed when they are solved at once. Without contacts one pass does it,
         and there is nothing for a second: then this returns 0."""
-        self.momentum[CAP], self.momentum[ENOUGH] = cap, enough
-        if self.joints.count + self.number == 0 and self.share.alone:
-            return min(passes, 1)  # nothing to solve
-        if self.joints.count == 0 and self.share.alone:
-            return int(self.run(kernels.SWEEP, self.nothing, passes))
+        self.momentum[MAX_MOMENTUM], self.momentum[SWEEP_TOLERANCE] = max_momentum, tolerance
+        if self.joints.count + self.number == 0 and self.sync.single_process:
+            return min(iterations, 1)  # nothing to solve
+        if self.joints.count == 0 and self.sync.single_process:
+            return int(self.run(kernels.SWEEP, self.nothing, iterations))
         velocity, momentum = self.unknowns.velocity, self.momentum
-        if self.number == 0 and self.joints.system is not None and self.share.alone:
+        if self.number == 0 and self.joints.system is not None and self.sync.single_process:
             if self.solved:
                 return 0
             self.joints.sweep(velocity, refines=True)
             self.solved = True
-            return min(passes, 1)
+            return min(iterations, 1)
         done = 0
-        while done < passes:
+        while done < iterations:
             done += 1
             kernels.carry_on(velocity, self.unknowns.last_velocity, momentum)
-            self.share.note(velocity)
+            self.sync.snapshot(velocity)
             self.run(kernels.SWEEP, self.nothing)
-            self.share.add(velocity, split=True)
+            self.sync.allreduce_increments(velocity, split=True)
             if self.joints.count:
-                uphill, change = self.joints.sweep_on(velocity, momentum[BETA])
-                momentum[UPHILL], momentum[CHANGE] = momentum[UPHILL] + uphill, max(momentum[CHANGE], change)
-            self.share.publish(velocity)
-            momentum[UPHILL], momentum[CHANGE] = self.share.both(momentum[UPHILL], momentum[CHANGE])
-            if momentum[CHANGE] <= enough:
+                ascent, change = self.joints.sweep_on(velocity, momentum[BETA])
+                momentum[ASCENT], momentum[CHANGE] = momentum[ASCENT] + ascent, max(momentum[CHANGE], change)
+            self.sync.broadcast_joint_bodies(velocity)
+            momentum[ASCENT], momentum[CHANGE] = self.sync.total_and_largest(momentum[ASCENT], momentum[CHANGE])
+            if momentum[CHANGE] <= tolerance:
                 break
         return done
 
@@ -145,7 +145,7 @@ class BlockProblem(ConeVectors):
             worst = max(worst, joint_worst) if math.isfinite(joint_squares) else math.inf
             squares += joint_squares
         self._use(is_split)
-        (worst,), (squares, rows) = self.share.largest(worst), self.share.total(squares, self.contacts + rows)
+        (worst,), (squares, rows) = self.sync.largest(worst), self.sync.total(squares, self.contacts + rows)
         return worst, (squares / max(rows, 1)) ** 0.5
 
     # --- every body by itself
@@ -153,7 +153,7 @@ class BlockProblem(ConeVectors):
         if self.local is None:
             super().solve_bodies(samples)
         self.local.solve(samples, self.unknowns.impulse)
-        self.share.spread(self.unknowns.velocity)
+        self.sync.broadcast_from_owner(self.unknowns.velocity)
 
     # --- gradient solvers
     @functools.cached_property
@@ -165,16 +165,16 @@ class BlockProblem(ConeVectors):
         balls = int(self.blocks.ball_start[-1])
         split = rows_before(balls, balls)
         ball_rows = self.blocks.rows[:split].reshape(balls, ROWS_BALL, WIDTH)
-        wide_rows = self.blocks.rows[split : rows_before(self.number, balls)].reshape(self.number - balls, ROWS_WIDE, WIDTH)
+        general_rows = self.blocks.rows[split : rows_before(self.number, balls)].reshape(self.number - balls, ROWS_GENERAL, WIDTH)
         ball = lambda offset: ball_rows[:, int(offset) // WIDTH]  # noqa: E731
-        wide = lambda offset: wide_rows[:, int(offset) // WIDTH]  # noqa: E731
-        both = lambda offset: np.concatenate([ball(offset), wide(offset)])  # noqa: E731
+        general = lambda offset: general_rows[:, int(offset) // WIDTH]  # noqa: E731
+        both = lambda offset: np.concatenate([ball(offset), general(offset)])  # noqa: E731
         tiny = self.real.type(1e-30)
         mass = ball(kernels.MASS_A) + ball(kernels.MASS_B)
         turn = ball(kernels.ARM_A) ** 2 * ball(kernels.SPIN_A) + ball(kernels.ARM_B) ** 2 * ball(kernels.SPIN_B)
-        eta = np.concatenate([1 / np.maximum(mass + turn * self.real.type(2 / 3), tiny), wide(ETA)])
-        twist = np.concatenate([np.maximum(ball(kernels.SPIN_A) + ball(kernels.SPIN_B), tiny), wide(kernels.TWIST)])
-        normal = np.concatenate([ball_rows[:, :3], wide_rows[:, :3]])
+        eta = np.concatenate([1 / np.maximum(mass + turn * self.real.type(2 / 3), tiny), general(ETA)])
+        twist = np.concatenate([np.maximum(ball(kernels.SPIN_A) + ball(kernels.SPIN_B), tiny), general(kernels.TWIST)])
+        normal = np.concatenate([ball_rows[:, :3], general_rows[:, :3]])
         padding = ~np.any(normal != 0, axis=1)
         eta[padding] = 1
         rolling = self._blocks_of(self.blocks.rolling, 2) if self.rolling else np.empty((0, 2, WIDTH), self.real)
@@ -202,8 +202,8 @@ class BlockProblem(ConeVectors):
         if self.joints.count:
             self.joints.gradient(self.unknowns.velocity, out[contact_part:])
 
-    def renew_slip(self, g):
-        super().renew_slip(g)
+    def update_de_saxce(self, g):
+        super().update_de_saxce(g)
         self.joints.doubted = True
 
     def finish(self, x):
@@ -222,12 +222,12 @@ class BlockProblem(ConeVectors):
         contact_part = self.size - self.joints.count
         velocity = self.unknowns.velocity
         velocity[:] = self.free_velocity
-        self.share.note(velocity)
+        self.sync.snapshot(velocity)
         self.run(kernels.APPLY, x[:contact_part])
-        self.share.add(velocity)
+        self.sync.allreduce_increments(velocity)
         if self.joints.count:
             self.joints.apply(x[contact_part:], velocity)
-        self.share.publish(velocity)
+        self.sync.broadcast_joint_bodies(velocity)
         return contact_part
 
     def _blocks_of(self, flat, rows):

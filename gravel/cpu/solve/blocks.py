@@ -34,7 +34,7 @@ _cones, _laws, _responses = (LANE_FORMS.of(module) for module in (cones, contact
 best_impulse, best_torque = _cones.best_impulse, _cones.best_torque
 lagged_share, renewed_slip, sliding_speed = _laws.lagged_share, _laws.renewed_slip, _laws.sliding_speed
 ball_responses, turned = _responses.ball_responses, _responses.turned
-next_pace = FORMS.of(momentum).pace
+next_pace = FORMS.of(momentum).nesterov_step
 
 WIDTH = 16  # lanes of a block: LLVM unrolls a loop of 8 before its vectoriser sees it
 
@@ -50,24 +50,24 @@ ARM_A, ARM_B, SPIN_A, SPIN_B = LANES[10:14]
 ROWS_BALL = 14
 # ... or, for any other body: arms, the response to a normal and to a tangential impulse, and the residual's step.
 AX, AY, AZ, CX, CY, CZ, RESPONSE_N, RESPONSE_T, ETA, TWIST = LANES[10:20]
-ROWS_WIDE = 20
+ROWS_GENERAL = 20
 
 STRETCH = 1 << 15  # numbers of velocities that a thread takes at a time
 AHEAD = u64(2)  # how many blocks before its turn the memory is asked for one: 13 ns per contact and sweep become 10
 
-SWEEP, APPLY, GRADIENT, MEASURE, SLIP = "sweep", "apply", "gradient", "measure", "slip"
-AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, CARRIED, SWEEPS = range(11)  # what a sweep knows of the last one
+SWEEP, APPLY, GRADIENT, MEASURE, DE_SAXCE = "sweep", "apply", "gradient", "measure", "de_saxce"
+AGE, ASCENT, MAX_MOMENTUM, SWEEP_TOLERANCE, BETA, CHANGE, FIRST, SHARE, DIVERGENCE_RATIO, CARRIED, SWEEPS = range(11)  # of the last sweep
 
 
 class Blocks(NamedTuple):
-    """A cone problem in block form. Flat arrays, [block][row][lane]; the balls' blocks come first, then the wide ones."""
+    """A cone problem in block form. Flat arrays, [block][row][lane]; the balls' blocks come first, then the general ones."""
 
     rows: np.ndarray  # constants of each contact, see the offsets above
     body_a: np.ndarray  # index of the velocity row; padding lanes point to an immovable dummy
     body_b: np.ndarray
     rolling: np.ndarray  # [block][2][lane] arms of rolling and spinning friction, m; empty where there is none
     ball_start: np.ndarray  # (tiles + 1,) balls' blocks of each tile
-    wide_start: np.ndarray  # (tiles + 1,) and its wide ones, numbered after all of the balls'
+    general_start: np.ndarray  # (tiles + 1,) and its general ones, numbered after all of the balls'
     tile_order: np.ndarray  # tiles sorted by colour: those of one colour share no body that can move
     colour_start: np.ndarray  # (tile colours + 1,) ranges of tile_order
 
@@ -82,7 +82,7 @@ class Unknowns(NamedTuple):
     last_torque: np.ndarray
     last_velocity: np.ndarray
     inertia: np.ndarray  # (bodies * 8,) inverse inertia xx xy xz yy yz zz, world frame; empty for spherical bodies
-    slip: np.ndarray  # [block][lane] mu |u_t| as the sweeps know it, m/s: De Saxcé's term; zero in the cone model
+    de_saxce: np.ndarray  # [block][lane] mu |u_t| as of its last update, m/s: De Saxcé's term; zero in the cone model
 
 
 @njit(**INNER)
@@ -112,7 +112,7 @@ def gather_inertia(inertia, body, lane, rows):
 def rows_before(block, ball_blocks):
     """Where the rows of a block begin: the balls' blocks come first."""
     balls = min(block, ball_blocks)
-    return balls * (ROWS_BALL * WIDTH) + (block - balls) * (ROWS_WIDE * WIDTH)
+    return balls * (ROWS_BALL * WIDTH) + (block - balls) * (ROWS_GENERAL * WIDTH)
 
 
 row_offset = njit(**INNER)(rows_before)
@@ -267,10 +267,10 @@ SWEEPS_HERE = APPLIES_HERE = GIVES_GRADIENT = MEASURES_HERE = RENEWS_HERE = MOVE
 def tile_work(first_block, last_block, origin, blocks, unknowns, values, coulomb, beta):
     """One tile's blocks of one kind; returns what the tile adds to ``worst`` and ``total``. See ``make_kernel``."""
     rows, body_a, body_b, arms = blocks.rows, blocks.body_a, blocks.body_b, blocks.rolling
-    impulse, torque, inertia, slips = unknowns.impulse, unknowns.torque, unknowns.inertia, unknowns.slip
+    impulse, torque, inertia, slips = unknowns.impulse, unknowns.torque, unknowns.inertia, unknowns.de_saxce
     last_impulse, last_torque = unknowns.last_impulse, unknowns.last_torque
     velocity = unknowns.last_velocity if RENEWS_HERE else unknowns.velocity  # the terms: before momentum carried the velocities on
-    real, block_size, value_rows = rows.dtype.type, u64((ROWS_WIDE if WIDE else ROWS_BALL) * WIDTH), u64(6 if ROLLING else 3)
+    real, block_size, value_rows = rows.dtype.type, u64((ROWS_GENERAL if WIDE else ROWS_BALL) * WIDTH), u64(6 if ROLLING else 3)
     zero, one, worst, total = real(0), real(1), real(0), real(0)
     va, vb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
     ja, jb = np.empty(6 * WIDTH, rows.dtype), np.empty(6 * WIDTH, rows.dtype)
@@ -306,10 +306,10 @@ def tile_work(first_block, last_block, origin, blocks, unknowns, values, coulomb
                 if SWEEPS_HERE:  # p is carried on, as the velocities are already
                     last, p = carried_on(impulse, last_impulse, j, beta)
                     lag = lagged_share(mu) if coulomb > zero else one
-                    slip = lag * slips[first + k]
+                    de_saxce = lag * slips[first + k]
                 else:  # the residual's map takes one step for all three directions, and the whole De Saxcé term
-                    p, lag, slip, response_n, response_t = three(impulse, j), one, coulomb * mu * sliding_speed(u, n), mean, mean
-                px, py, pz, load = best_impulse(p, u, n, mu, rows[i + COHESION], slip, response_n, response_t, lag)
+                    p, lag, de_saxce, response_n, response_t = three(impulse, j), one, coulomb * mu * sliding_speed(u, n), mean, mean
+                px, py, pz, load = best_impulse(p, u, n, mu, rows[i + COHESION], de_saxce, response_n, response_t, lag)
                 d = minus((px, py, pz), p)
                 error[k] = dot(d, d) * mean * mean
                 if SWEEPS_HERE:
@@ -355,21 +355,21 @@ def tile_work(first_block, last_block, origin, blocks, unknowns, values, coulomb
     return worst, sum_from(total, climb) if SWEEPS_HERE else total
 
 
-def make_tile(job, wide, rolling):
+def make_tile(job, general, rolling):
     """``tile_work`` for one job and kind of blocks."""
     own = {
         "SWEEPS_HERE": job == SWEEP,
         "APPLIES_HERE": job == APPLY,
         "GIVES_GRADIENT": job == GRADIENT,
         "MEASURES_HERE": job == MEASURE,
-        "RENEWS_HERE": job == SLIP,
+        "RENEWS_HERE": job == DE_SAXCE,
         "MOVES_HERE": job in (SWEEP, APPLY),
         "PROJECTS_HERE": job in (SWEEP, MEASURE),
-        "WIDE": wide,
+        "WIDE": general,
         "ROLLING": rolling,
     }
     work = types.FunctionType(tile_work.__code__, {**globals(), **own}, tile_work.__name__)
-    work = named(job, "wide" if wide else "ball", *(("rolling",) if rolling else ()))(work)
+    work = named(job, "general" if general else "ball", *(("rolling",) if rolling else ()))(work)
     return njit(fastmath=SAFE_MATH, **INNER)(work)
 
 
@@ -383,46 +383,48 @@ def carry_chunk(chunk, velocity, last, beta):
 
 
 @njit(**INNER)
-def set_pace(momentum):
+def set_nesterov_step(momentum):
     """How far the next sweep is carried on."""
-    known = momentum[CHANGE], momentum[FIRST], momentum[SHARE], momentum[WILD]
-    momentum[AGE], momentum[BETA], momentum[FIRST], momentum[SHARE] = next_pace(momentum[AGE], momentum[UPHILL], momentum[CAP], *known)
+    known = momentum[CHANGE], momentum[FIRST], momentum[SHARE], momentum[DIVERGENCE_RATIO]
+    momentum[AGE], momentum[BETA], momentum[FIRST], momentum[SHARE] = next_pace(
+        momentum[AGE], momentum[ASCENT], momentum[MAX_MOMENTUM], *known
+    )
 
 
 @Kernel
 def carry_on(velocity, last_velocity, momentum):
     """What a sweep does first, done before it: the velocities are carried on. ``momentum`` says so."""
-    set_pace(momentum)
+    set_nesterov_step(momentum)
     momentum[CARRIED] = 1.0
     beta = velocity.dtype.type(momentum[BETA])
     for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
         carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
 
 
-def fresh_momentum(wild=NEVER):
+def fresh_momentum(divergence_ratio=NEVER):
     """Of the first sweep."""
     momentum = np.zeros(11)
-    momentum[AGE], momentum[SHARE], momentum[WILD] = 1.0, 1.0, wild
+    momentum[AGE], momentum[SHARE], momentum[DIVERGENCE_RATIO] = 1.0, 1.0, divergence_ratio
     return momentum
 
 
 # What ``run`` refers to; each kernel has its own. They are no variables of an enclosing function: the cache would take two processes'
 # compiled functions for different ones, and miss.
-ball_tile = wide_tile = ball_slip = wide_slip = None
-SWEEP_HERE = BALLS_HERE = WIDE_HERE = False
+ball_tile = general_tile = ball_de_saxce = general_de_saxce = None
+SWEEP_HERE = BALLS_HERE = GENERAL_HERE = False
 
 
-def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
-    colour_start, tile_order, ball_start, wide_start = blocks.colour_start, blocks.tile_order, blocks.ball_start, blocks.wide_start
+def run(blocks, unknowns, values, scalars, worst, total, momentum, iterations):
+    colour_start, tile_order, ball_start, general_start = blocks.colour_start, blocks.tile_order, blocks.ball_start, blocks.general_start
     real = blocks.rows.dtype.type
     coulomb, beta = real(scalars.coulomb), real(0)
     velocity, last_velocity = unknowns.velocity, unknowns.last_velocity
-    origin = u64(ball_start[-1]) * u64(ROWS_BALL * WIDTH) - u64(ball_start[-1]) * u64(ROWS_WIDE * WIDTH)  # of the wide rows
+    origin = u64(ball_start[-1]) * u64(ROWS_BALL * WIDTH) - u64(ball_start[-1]) * u64(ROWS_GENERAL * WIDTH)  # of the wide rows
     done = 0
-    while done < passes:
+    while done < iterations:
         if SWEEP_HERE:
             if momentum[CARRIED] == 0.0:
-                set_pace(momentum)
+                set_nesterov_step(momentum)
             beta = real(momentum[BETA])
             if momentum[CARRIED] == 0.0:
                 for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
@@ -432,9 +434,11 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
                 for index in prange(tile_order.size):
                     tile = tile_order[index]
                     if BALLS_HERE:
-                        ball_slip(ball_start[tile], ball_start[tile + 1], u64(0), blocks, unknowns, values, coulomb, first_terms)
-                    if WIDE_HERE:
-                        wide_slip(wide_start[tile], wide_start[tile + 1], origin, blocks, unknowns, values, coulomb, first_terms)
+                        ball_de_saxce(ball_start[tile], ball_start[tile + 1], u64(0), blocks, unknowns, values, coulomb, first_terms)
+                    if GENERAL_HERE:
+                        general_de_saxce(
+                            general_start[tile], general_start[tile + 1], origin, blocks, unknowns, values, coulomb, first_terms
+                        )
             momentum[SWEEPS] += 1.0
         for colour in range(colour_start.size - 1):
             for index in prange(colour_start[colour], colour_start[colour + 1]):
@@ -443,47 +447,47 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, passes):
                 if BALLS_HERE:
                     first, last = ball_start[tile], ball_start[tile + 1]
                     high, sum_ = ball_tile(first, last, u64(0), blocks, unknowns, values, coulomb, beta)
-                if WIDE_HERE:
-                    first, last = wide_start[tile], wide_start[tile + 1]
-                    more = wide_tile(first, last, origin, blocks, unknowns, values, coulomb, beta)
+                if GENERAL_HERE:
+                    first, last = general_start[tile], general_start[tile + 1]
+                    more = general_tile(first, last, origin, blocks, unknowns, values, coulomb, beta)
                     high, sum_ = max(high, more[0]), sum_ + more[1]
                 worst[tile], total[tile] = high, sum_
         done += 1
         if SWEEP_HERE:
-            momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
+            momentum[ASCENT], momentum[CHANGE] = 0.0, 0.0
             for tile in tile_order:
-                momentum[UPHILL] += total[tile]
+                momentum[ASCENT] += total[tile]
                 momentum[CHANGE] = max(momentum[CHANGE], worst[tile])
             momentum[CHANGE] = math.sqrt(momentum[CHANGE])
-            if momentum[CHANGE] <= momentum[ENOUGH]:
+            if momentum[CHANGE] <= momentum[SWEEP_TOLERANCE]:
                 break
     return done
 
 
-def make_kernel(job, balls=True, wide=False, rolling=False, parallel=True):
-    """The kernel ``run(blocks, unknowns, values, scalars, worst, total, momentum, passes)`` for one job.
+def make_kernel(job, balls=True, general=False, rolling=False, parallel=True):
+    """The kernel ``run(blocks, unknowns, values, scalars, worst, total, momentum, iterations)`` for one job.
 
     SWEEP     Gauss-Seidel passes: every contact at once takes the impulse that is best for it alone. Each starts from the last
               one's impulses, carried on by ``momentum`` (AGE to SWEEPS, see ``gravel.formulas``); they end
-              early when no contact's velocity changes by more than ``enough``. Returns how many were made. In Coulomb mode De Saxcé's
+              early when no contact's velocity changes by more than ``tolerance``. Returns how many were made. In Coulomb mode De Saxcé's
               terms are renewed before every second pass (SLIP), at the velocities before they are carried on.
     APPLY     velocities change by M^-1 D ``values`` (a body's rows are summed one colour after the other)
     GRADIENT  ``values`` := D^T v + b of each contact
     MEASURE   ``worst`` and ``total`` of each tile := the residual of impulses and velocities, squared
 
-    ``balls``: there are blocks of contacts between balls; ``wide``: there are blocks with arms and inertia of any shape.
+    ``balls``: there are blocks of contacts between balls; ``general``: there are blocks with arms and inertia of any shape.
     ``rolling``: rolling and spinning friction blocks beside the contacts. ``parallel``: threads take tiles of one colour.
     """
     own = {
         "ball_tile": make_tile(job, False, rolling),
-        "wide_tile": make_tile(job, True, rolling),
-        "ball_slip": make_tile(SLIP, False, False),
-        "wide_slip": make_tile(SLIP, True, False),
+        "general_tile": make_tile(job, True, rolling),
+        "ball_de_saxce": make_tile(DE_SAXCE, False, False),
+        "general_de_saxce": make_tile(DE_SAXCE, True, False),
         "SWEEP_HERE": job == SWEEP,
         "BALLS_HERE": balls,
-        "WIDE_HERE": wide,
+        "GENERAL_HERE": general,
     }
-    used = ("balls", balls), ("wide", wide), ("rolling", rolling), ("parallel", parallel)
+    used = ("balls", balls), ("general", general), ("rolling", rolling), ("parallel", parallel)
     kernel = types.FunctionType(run.__code__, {**globals(), **own}, run.__name__)
     kernel = named(job, *(word for word, holds in used if holds))(kernel)
     options = {"fastmath": SAFE_MATH, "error_model": "numpy", "nogil": True, "cache": True}

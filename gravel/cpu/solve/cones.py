@@ -38,13 +38,13 @@ class Cones(NamedTuple):
 
 
 @njit(fastmath=SAFE_MATH, **INNER)
-def step_chunk(chunk, cones, y, g, slip, step, relaxation, x, sums):
+def step_chunk(chunk, cones, y, g, de_saxce, step, relaxation, x, sums):
     """Lanes side by side, without branches, so that the loop over them is vectorised; sums in double precision."""
     blocks, rolling = cones.friction.shape[0], cones.rolling.size > 0
     rows = u64(6 if rolling else 3)
     normal, friction = cones.normal.reshape(-1), cones.friction.reshape(-1)
     cohesion, etas = cones.cohesion.reshape(-1), cones.eta.reshape(-1)
-    slips, arms, twists = slip.reshape(-1), cones.rolling.reshape(-1), cones.twist_eta.reshape(-1)
+    terms, arms, twists = de_saxce.reshape(-1), cones.rolling.reshape(-1), cones.twist_eta.reshape(-1)
     real = y.dtype.type
     zero, step, relaxation = real(0), real(step), real(relaxation)
     square, slope = np.zeros(WIDTH), np.zeros(WIDTH)
@@ -53,7 +53,7 @@ def step_chunk(chunk, cones, y, g, slip, step, relaxation, x, sums):
             k = u64(lane)
             c, n, at = block * u64(WIDTH) + k, block * u64(3 * WIDTH) + k, block * rows * u64(WIDTH) + k
             normal_of, eta = three(normal, n), etas[c]
-            u = plus(three(g, at), times(slips[c] if slips.size > 0 else zero, normal_of))
+            u = plus(three(g, at), times(terms[c] if terms.size > 0 else zero, normal_of))
             before = three(y, at)
             px, py, pz, load = project(minus(before, times(step * eta, u)), normal_of, friction[c], cohesion[c])
             d = times(relaxation, minus((px, py, pz), before))
@@ -72,15 +72,15 @@ def step_chunk(chunk, cones, y, g, slip, step, relaxation, x, sums):
 
 
 @Kernel
-def step_and_project(cones, y, g, slip, step, relaxation, x, sums):
-    """x := relaxation P(y - step eta (g + slip n)) + (1 - relaxation) y, with d = x - y: returns (|d|^2, g . d).
+def projected_step(cones, y, g, de_saxce, step, relaxation, x, sums):
+    """x := relaxation P(y - step eta (g + s n)) + (1 - relaxation) y, with d = x - y: returns (|d|^2, g . d).
 
-    ``slip`` (blocks, WIDTH) holds the De Saxcé terms in force; empty in the cone model.
+    ``de_saxce`` (blocks, WIDTH) holds the De Saxcé terms in force; empty in the cone model.
     """
     blocks, rows = cones.friction.shape[0], 6 if cones.rolling.size > 0 else 3
     chunks = (blocks + CHUNK - 1) // CHUNK
     for chunk in prange(chunks):
-        step_chunk(np.int64(chunk), cones, y, g, slip, step, relaxation, x, sums)
+        step_chunk(np.int64(chunk), cones, y, g, de_saxce, step, relaxation, x, sums)
     square, slope = 0.0, 0.0
     for row in range(cones.joint_eta.size):
         k = blocks * rows * WIDTH + row
@@ -147,19 +147,19 @@ def measure(cones, x, g, coulomb, sums):
 
 
 @njit(**INNER)
-def slip_block(block, cones, g, slip):
+def slip_block(block, cones, g, de_saxce):
     normal, friction, rows = cones.normal, cones.friction, 6 if cones.rolling.size > 0 else 3
     for lane in range(WIDTH):
         k = block * rows * WIDTH + lane
         n = normal[block, 0, lane], normal[block, 1, lane], normal[block, 2, lane]
-        slip[block, lane] = friction[block, lane] * sliding_speed((g[k], g[k + WIDTH], g[k + 2 * WIDTH]), n)
+        de_saxce[block, lane] = friction[block, lane] * sliding_speed((g[k], g[k + WIDTH], g[k + 2 * WIDTH]), n)
 
 
 @Kernel
-def slip_terms(cones, g, slip):
+def de_saxce_terms(cones, g, de_saxce):
     """slip := mu |u_t| of each contact, De Saxcé's terms."""
     for block in prange(cones.friction.shape[0]):
-        slip_block(np.int64(block), cones, g, slip)
+        slip_block(np.int64(block), cones, g, de_saxce)
 
 
 @njit(fastmath=SAFE_MATH, **INNER)
@@ -212,7 +212,7 @@ class ConeVectors:
         return np.empty((self.size // (3 * WIDTH * CHUNK) + 2, 3))
 
     @functools.cached_property
-    def slip(self):
+    def de_saxce(self):
         return np.zeros((self.number, WIDTH) if self.coulomb else (0, 0), self.real)
 
     def blank(self):
@@ -223,20 +223,20 @@ class ConeVectors:
             "FFD solves the bodies of a simulation one by one; a cone problem alone needs another solver, such as GaussSeidel()"
         )
 
-    def step_and_project(self, y, g, step, relaxation, out):
-        return self.share.total(*step_and_project(self.cones, y, g, self.slip, step, relaxation, out, self.sums))
+    def projected_step(self, y, g, step, relaxation, out):
+        return self.sync.total(*projected_step(self.cones, y, g, self.de_saxce, step, relaxation, out, self.sums))
 
     def residual(self, x, g):
         worst, squares, number = measure(self.cones, x, g, float(self.coulomb), self.sums)
-        (worst,), (squares, number) = self.share.largest(worst), self.share.total(squares, number)
+        (worst,), (squares, number) = self.sync.largest(worst), self.sync.total(squares, number)
         return worst, math.sqrt(squares / max(number, 1.0))
 
-    def renew_slip(self, g):
+    def update_de_saxce(self, g):
         if self.coulomb:
-            slip_terms(self.cones, g, self.slip)
+            de_saxce_terms(self.cones, g, self.de_saxce)
 
     def dot(self, a, b, c, d):
-        return self.share.total(dot_of_differences(a, b, c, d, self.sums))[0]
+        return self.sync.total(dot_of_differences(a, b, c, d, self.sums))[0]
 
     def extrapolate(self, x, old, beta, out):
         extrapolate(x, old, beta, out)

@@ -18,7 +18,7 @@ from gravel.cpu.solve.blocks import (
     NX,
     NZ,
     RESPONSE_N,
-    ROWS_WIDE,
+    ROWS_GENERAL,
     TWIST,
     WIDTH,
     Blocks,
@@ -33,7 +33,7 @@ from gravel.host.responses import contact_responses
 from gravel.host.rules import Scalars
 
 TILE = 512
-KINDS = False, True  # arrays may speak of any bodies: all contacts are wide
+KINDS = False, True  # arrays may speak of any bodies: all contacts are general
 
 
 def row(offset):
@@ -104,7 +104,7 @@ def block_problem_from_arrays(p, coulomb):
     inertia[:-1, :6] = p.inverse_inertia[:, (0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2)]
     body_a, body_b = np.full(number * WIDTH, bodies, np.int32), np.full(number * WIDTH, bodies, np.int32)
     body_a[slot], body_b[slot] = p.body_a, p.body_b
-    rows = np.zeros((number, ROWS_WIDE, WIDTH), real)
+    rows = np.zeros((number, ROWS_GENERAL, WIDTH), real)
     rows[:, row(RESPONSE_N) : row(TWIST) + 1] = 1
     block, lane = slot // WIDTH, slot % WIDTH
     rows[block, row(NX) : row(NZ) + 1, lane], rows[block, row(BX) : row(BZ) + 1, lane] = p.normal, p.bias

@@ -1,6 +1,6 @@
 """Match: contacts of this step find the impulses they had in the last one.
 
-In: contacts, and ``Memory`` of the last step. Out: starting impulses. A pair may have been found from either side, so the
+In: contacts, and ``ContactCache`` of the last step. Out: starting impulses. A pair may have been found from either side, so the
 contacts that either body found are searched; they are few and lie side by side.
 """
 
@@ -12,8 +12,8 @@ from gravel.host.threads import INNER, Kernel
 
 
 @njit(**INNER)
-def recall(owner, a, b, feature, old_a, old_b, old_feature, first, number):
-    """Index of the remembered contact between ids a and b that the body in row ``owner`` found, or -1."""
+def find_cached(owner, a, b, feature, old_a, old_b, old_feature, first, number):
+    """Index of the cached contact between ids a and b that the body in row ``owner`` found, or -1."""
     if owner >= first.size:
         return -1
     for c in range(first[owner], first[owner] + number[owner]):
@@ -24,14 +24,14 @@ def recall(owner, a, b, feature, old_a, old_b, old_feature, first, number):
 
 
 @njit(**INNER)
-def match_tile(tile, contact_a, contact_b, feature, start, count, order, identity, memory, impulse, torque):
-    old_a, old_b, old_feature, first, number = memory.a, memory.b, memory.feature, memory.first, memory.number
-    old_impulse, old_torque = memory.impulse, memory.torque
+def match_tile(tile, contact_a, contact_b, feature, start, count, order, identity, cache, impulse, torque):
+    old_a, old_b, old_feature, first, number = cache.a, cache.b, cache.feature, cache.first, cache.number
+    old_impulse, old_torque = cache.impulse, cache.torque
     for c in range(start[tile], start[tile] + count[tile]):
         a, b = identity[contact_a[c]], identity[contact_b[c]]
-        old = recall(order[contact_a[c]], a, b, feature[c], old_a, old_b, old_feature, first, number)
+        old = find_cached(order[contact_a[c]], a, b, feature[c], old_a, old_b, old_feature, first, number)
         if old < 0:
-            old = recall(order[contact_b[c]], a, b, feature[c], old_a, old_b, old_feature, first, number)
+            old = find_cached(order[contact_b[c]], a, b, feature[c], old_a, old_b, old_feature, first, number)
         for k in range(3):
             impulse[c, k] = 0
             if torque.size > 0:
@@ -45,16 +45,16 @@ def match_tile(tile, contact_a, contact_b, feature, start, count, order, identit
 
 
 @Kernel
-def match_contacts(contact_a, contact_b, feature, start, count, order, identity, memory, impulse, torque):
-    """``impulse`` (and ``torque``) := what the memory holds for each contact, else zero."""
+def match_contacts(contact_a, contact_b, feature, start, count, order, identity, cache, impulse, torque):
+    """``impulse`` (and ``torque``) := what the cache holds for each contact, else zero."""
     for tile in prange(count.size):
-        match_tile(np.int64(tile), contact_a, contact_b, feature, start, count, order, identity, memory, impulse, torque)
+        match_tile(np.int64(tile), contact_a, contact_b, feature, start, count, order, identity, cache, impulse, torque)
 
 
 @njit(**INNER)
-def remember_tile(tile, tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory):
+def store_tile(tile, tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, cache):
     contact_a, contact_b, feature, start, count = contacts.a, contacts.b, contacts.feature, contacts.start, contacts.count
-    new_a, new_b, new_feature, impulse, torque = memory.a, memory.b, memory.feature, memory.impulse, memory.torque
+    new_a, new_b, new_feature, impulse, torque = cache.a, cache.b, cache.feature, cache.impulse, cache.torque
     for c in range(start[tile], start[tile] + count[tile]):
         new_a[c], new_b[c] = identity[contact_a[c]], identity[contact_b[c]]
         new_feature[c] = feature[c]
@@ -64,13 +64,13 @@ def remember_tile(tile, tile_size, contacts, order, identity, blocks_impulse, bl
             if blocks_torque.size > 0:
                 torque[c, k] = blocks_torque[at + k * width]
     for i in range(tile * tile_size, min((tile + 1) * tile_size, order.size)):
-        if order[i] < memory.first.size:  # no image: those find nothing
-            memory.first[order[i]] = contacts.first[i]
-            memory.number[order[i]] = contacts.number[i]
+        if order[i] < cache.first.size:  # no image: those find nothing
+            cache.first[order[i]] = contacts.first[i]
+            cache.number[order[i]] = contacts.number[i]
 
 
 @Kernel
-def remember(tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory):
-    """The memory := this step's contacts and the impulses that the solver left in its blocks."""
+def store_impulses(tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, cache):
+    """The cache := this step's contacts and the impulses that the solver left in its blocks."""
     for tile in prange(contacts.count.size):
-        remember_tile(np.int64(tile), tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, memory)
+        store_tile(np.int64(tile), tile_size, contacts, order, identity, blocks_impulse, blocks_torque, slot, width, cache)

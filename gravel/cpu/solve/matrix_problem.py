@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.cpu.solve.blocks import BETA, CAP, CHANGE, ENOUGH, SWEEPS, UPHILL, WIDTH, fresh_momentum, set_pace
+from gravel.cpu.solve.blocks import ASCENT, BETA, CHANGE, MAX_MOMENTUM, SWEEP_TOLERANCE, SWEEPS, WIDTH, fresh_momentum, set_nesterov_step
 from gravel.cpu.solve.cones import Cones, ConeVectors
-from gravel.engine import ALONE, Share
+from gravel.engine import NO_SYNC, SharedBodySync
 from gravel.formulas import cones, contact_laws
 from gravel.formulas.momentum import RENEWED
 from gravel.host.formulas import FORMS
@@ -46,15 +46,15 @@ def velocity_of(row, matrix, r):
 
 
 @njit(**INNER)
-def renew_slip(matrix, r, slip, first):
+def update_de_saxce(matrix, r, de_saxce, first):
     """De Saxcé's terms mu |u_t|: those of the ``first`` renewal, or a share of what they have changed by."""
-    for c in range(slip.size):
+    for c in range(de_saxce.size):
         mu, u = matrix.friction[c], (0.0, velocity_of(3 * c + 1, matrix, r), velocity_of(3 * c + 2, matrix, r))
-        slip[c] = renewed_slip(slip[c], mu * sliding_speed(u, NORMAL), 1.0 if first else lagged_share(mu))
+        de_saxce[c] = renewed_slip(de_saxce[c], mu * sliding_speed(u, NORMAL), 1.0 if first else lagged_share(mu))
 
 
 @njit(**INNER)
-def solve_contact(c, matrix, coulomb, slip, r):
+def solve_contact(c, matrix, coulomb, de_saxce, r):
     """The impulse that is best for one contact alone, by projected steps on its 3 x 3 block."""
     mu, bound, diagonal = matrix.friction[c], matrix.bound[c], matrix.diagonal
     u = np.zeros(3)
@@ -63,7 +63,7 @@ def solve_contact(c, matrix, coulomb, slip, r):
     x, y, z = r[3 * c], r[3 * c + 1], r[3 * c + 2]
     lag, step = lagged_share(mu), 1.0 / bound
     for _ in range(STEPS):
-        extra = coulomb * (lag * slip[c] + (1.0 - lag) * mu * np.sqrt(u[1] ** 2 + u[2] ** 2))
+        extra = coulomb * (lag * de_saxce[c] + (1.0 - lag) * mu * np.sqrt(u[1] ** 2 + u[2] ** 2))
         x1, y1, z1, _ = project((x - step * (u[0] + extra), y - step * u[1], z - step * u[2]), NORMAL, mu, 0.0)
         dx, dy, dz = x1 - x, y1 - y, z1 - z
         x, y, z = x1, y1, z1
@@ -75,34 +75,34 @@ def solve_contact(c, matrix, coulomb, slip, r):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def sweep_matrix(matrix, coulomb, r, last, slip, momentum, passes):
+def sweep_matrix(matrix, coulomb, r, last, de_saxce, momentum, iterations):
     """Gauss-Seidel: each contact in turn to its own optimum. Momentum and De Saxcé's terms as in ``blocks``."""
     done = 0
-    while done < passes:
-        set_pace(momentum)
+    while done < iterations:
+        set_nesterov_step(momentum)
         before = r.copy()
         r += momentum[BETA] * (r - last)
         last[:] = before
         if coulomb > 0.0 and momentum[SWEEPS] % RENEWED == 0.0:
-            renew_slip(matrix, before, slip, momentum[SWEEPS] == 0.0)
+            update_de_saxce(matrix, before, de_saxce, momentum[SWEEPS] == 0.0)
         momentum[SWEEPS] += 1.0
-        momentum[UPHILL], momentum[CHANGE] = 0.0, 0.0
-        for c in range(slip.size):
-            impulse, bound, change = solve_contact(c, matrix, coulomb, slip, r), matrix.bound[c], 0.0
+        momentum[ASCENT], momentum[CHANGE] = 0.0, 0.0
+        for c in range(de_saxce.size):
+            impulse, bound, change = solve_contact(c, matrix, coulomb, de_saxce, r), matrix.bound[c], 0.0
             for row in range(3):
                 k = 3 * c + row
-                momentum[UPHILL] += (r[k] - impulse[row]) * (impulse[row] - last[k]) * bound
+                momentum[ASCENT] += (r[k] - impulse[row]) * (impulse[row] - last[k]) * bound
                 change += (impulse[row] - r[k]) ** 2
                 r[k] = impulse[row]
             momentum[CHANGE] = max(momentum[CHANGE], bound * np.sqrt(change))
         done += 1
-        if momentum[CHANGE] <= momentum[ENOUGH]:
+        if momentum[CHANGE] <= momentum[SWEEP_TOLERANCE]:
             break
     return done
 
 
 class MatrixProblem(ConeVectors):
-    share: Share = ALONE
+    sync: SharedBodySync = NO_SYNC
     real = np.dtype(float)
 
     def __init__(self, matrix, q, mu, coulomb):
@@ -110,7 +110,7 @@ class MatrixProblem(ConeVectors):
         self.contacts = len(mu)
         self.number = -(-self.contacts // WIDTH)
         self.size = self.number * 3 * WIDTH
-        self.r, self.slips = np.zeros(3 * self.contacts), np.zeros(self.contacts)
+        self.r, self.de_saxce = np.zeros(3 * self.contacts), np.zeros(self.contacts)
         self.diagonal = np.stack([self.matrix[3 * c : 3 * c + 3, 3 * c : 3 * c + 3].toarray() for c in range(self.contacts)])
         trace = np.trace(self.diagonal, axis1=1, axis2=2)
         if (trace <= 0).any():
@@ -118,17 +118,17 @@ class MatrixProblem(ConeVectors):
         self.eta = 3 / trace
         self.bound = np.linalg.eigvalsh(0.5 * (self.diagonal + self.diagonal.transpose(0, 2, 1)))[:, -1]
 
-    def begin(self):
+    def warm_start(self):
         """The sweep computes u from r, so there is nothing to do but for the momentum."""
-        self.calm()
+        self.restart_momentum()
 
-    def calm(self):
+    def restart_momentum(self):
         self.last, self.momentum = self.r.copy(), fresh_momentum()
 
-    def sweep(self, passes, cap, enough):
-        w, self.momentum[CAP], self.momentum[ENOUGH] = self.matrix, cap, enough
+    def sweep(self, iterations, max_momentum, tolerance):
+        w, self.momentum[MAX_MOMENTUM], self.momentum[SWEEP_TOLERANCE] = self.matrix, max_momentum, tolerance
         matrix = Matrix(w.indptr, w.indices, w.data, self.q, self.mu, self.diagonal, self.bound)
-        return int(sweep_matrix(matrix, float(self.coulomb), self.r, self.last, self.slips, self.momentum, passes))
+        return int(sweep_matrix(matrix, float(self.coulomb), self.r, self.last, self.de_saxce, self.momentum, iterations))
 
     def measure(self):
         return self.residual(self._to_lanes(self.r), self._to_lanes(self.matrix @ self.r + self.q))

@@ -1,4 +1,4 @@
-"""Split bodies: contacts of one body that several processes solve at the same time.
+"""Mass splitting: contacts of one body that several processes solve at the same time.
 
 Each process sweeps over its own contacts as if the body were its alone; added up, what they all do would be too much, and the sweeps
 diverge. So a body that k processes act on is taken to have one k-th of its mass and inertia on each of them (mass splitting, Tonge et
@@ -48,8 +48,8 @@ def count_lanes(body_a, body_b, lanes, parts):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def split_lanes(blocks, number, parts, inertia, place, whole, split):
-    """place (m, 5) := where the numbers stand that splitting changes, ``whole`` and ``split`` := their values without and with it.
+def split_lanes(blocks, number, parts, inertia, offset, whole, split):
+    """offset (m, 5) := offsets of the numbers that splitting changes, ``whole`` and ``split`` := their values without and with it.
     ``inertia`` is that of the parts."""
     rows, body_a, body_b, at = blocks.rows, blocks.body_a, blocks.body_b, 0
     for lane in range(number * WIDTH):
@@ -59,8 +59,8 @@ def split_lanes(blocks, number, parts, inertia, place, whole, split):
         block, k = lane // WIDTH, row_offset(lane // WIDTH, blocks.ball_start[-1]) + lane % WIDTH
         ball = block < blocks.ball_start[-1]
         for i in range(5):
-            place[at, i] = k + (OF_BALLS[i] if ball else OF_OTHERS[i])
-            whole[at, i] = split[at, i] = rows[place[at, i]]
+            offset[at, i] = k + (OF_BALLS[i] if ball else OF_OTHERS[i])
+            whole[at, i] = split[at, i] = rows[offset[at, i]]
         split[at, 0] *= parts[a]
         split[at, 1] *= parts[b]
         if ball:
@@ -77,25 +77,25 @@ def split_lanes(blocks, number, parts, inertia, place, whole, split):
 class SplitBodies:
     """The contacts of bodies that several processes act on, in both forms. A problem has them whole until ``use(True)``."""
 
-    def __init__(self, blocks, number, inertia, places, parts):
-        """``places`` (k,) of the bodies, ``parts`` (k,) into how many each is split."""
+    def __init__(self, blocks, number, inertia, indices, parts):
+        """``indices`` (k,) of the bodies, ``parts`` (k,) into how many each is split."""
         rows, real = blocks.rows, blocks.rows.dtype
-        places, parts = places[parts > 1], parts[parts > 1]
-        of_body = np.ones(max(int(max(blocks.body_a.max(initial=0), blocks.body_b.max(initial=0), places.max(initial=0))) + 1, 1), real)
-        of_body[places] = parts
+        indices, parts = indices[parts > 1], parts[parts > 1]
+        of_body = np.ones(max(int(max(blocks.body_a.max(initial=0), blocks.body_b.max(initial=0), indices.max(initial=0))) + 1, 1), real)
+        of_body[indices] = parts
         self.rows, self.inertia, self.is_split = rows, inertia, False
-        self.turns = (8 * places[:, None] + np.arange(6)).reshape(-1) if inertia.size else np.empty(0, np.int64)
+        self.turns = (8 * indices[:, None] + np.arange(6)).reshape(-1) if inertia.size else np.empty(0, np.int64)
         self.whole_turns = inertia[self.turns]
         self.split_turns = self.whole_turns * np.repeat(parts, 6)[: len(self.turns)].astype(real)
         m = int(count_lanes(blocks.body_a, blocks.body_b, number * WIDTH, of_body))
-        self.place, self.whole, self.split = np.empty((m, 5), np.int64), np.empty((m, 5), real), np.empty((m, 5), real)
+        self.offset, self.whole, self.split = np.empty((m, 5), np.int64), np.empty((m, 5), real), np.empty((m, 5), real)
         inertia[self.turns] = self.split_turns
-        split_lanes(blocks, number, of_body, inertia, self.place, self.whole, self.split)
+        split_lanes(blocks, number, of_body, inertia, self.offset, self.whole, self.split)
         inertia[self.turns] = self.whole_turns
 
     def use(self, split):
         """The problem has the bodies split, or whole."""
         if split != self.is_split:
             self.is_split = split
-            self.rows[self.place] = self.split if split else self.whole
+            self.rows[self.offset] = self.split if split else self.whole
             self.inertia[self.turns] = self.split_turns if split else self.whole_turns

@@ -22,7 +22,7 @@ from gravel.host.threads import INNER, Kernel
 
 COLOURS = 64  # of tiles: bits of a mask
 HUB = 32  # more contacts than this make a body a hub
-OWN_BALL, OWN_WIDE, HUB_BALL, HUB_WIDE = range(4)  # whether a contact is in its own tile's blocks or the hubs', and of which kind
+OWN_BALL, OWN_GENERAL, HUB_BALL, HUB_GENERAL = range(4)  # whether a contact is in its own tile's blocks or the hubs', and of which kind
 
 
 # The place of a single bit, by multiplication: the upper six bits of each product are different (a de Bruijn sequence).
@@ -92,12 +92,12 @@ def clear_masks(first, last, contacts, tag, degree, mask):
 
 
 @njit(**INNER)
-def is_wide(a, b, tag):
+def is_general(a, b, tag):
     return tag[a, MOVES] == OTHER or tag[b, MOVES] == OTHER
 
 
 @njit(**INNER)
-def fill_blocks(tile, wide, tile_colour, contacts, tag, degree, mask, colour_of, slot):
+def fill_blocks(tile, general, tile_colour, contacts, tag, degree, mask, colour_of, slot):
     """Slots of one tile's contacts of one kind, counted from the tile's first block; returns its number of blocks.
 
     The masks tell in which of 64 blocks a body is already; when none of them suits a contact, the next 64 are begun.
@@ -108,10 +108,10 @@ def fill_blocks(tile, wide, tile_colour, contacts, tag, degree, mask, colour_of,
     clear_masks(first, last, contacts, tag, degree, mask)
     for c in range(first, last):
         a, b = contacts.a[c], contacts.b[c]
-        if is_wide(a, b, tag) != wide:
+        if is_general(a, b, tag) != general:
             continue
         if tile_colour == -2 or is_hub(a, tag, degree) or is_hub(b, tag, degree):
-            colour_of[c] = HUB_WIDE if wide else HUB_BALL
+            colour_of[c] = HUB_GENERAL if general else HUB_BALL
             continue
         taken = full | (mask[a] if tag[a, MOVES] else np.uint64(0)) | (mask[b] if tag[b, MOVES] else np.uint64(0))
         block = lowest_clear_bit(taken)
@@ -124,7 +124,7 @@ def fill_blocks(tile, wide, tile_colour, contacts, tag, degree, mask, colour_of,
             mask[a] |= bit
         if tag[b, MOVES]:
             mask[b] |= bit
-        colour_of[c] = OWN_WIDE if wide else OWN_BALL
+        colour_of[c] = OWN_GENERAL if general else OWN_BALL
         slot[c] = (base + block) * WIDTH + used[block]
         used[block] += 1
         if used[block] == WIDTH:
@@ -183,12 +183,12 @@ def order_tiles(tile_colour, tile_order, colour_start):
 
 @njit(**INNER)
 def mark_hubs(contacts, tag, tile_colour, colour_of, hubs):
-    """The contacts of tiles that no colour took join the hubs'; ``hubs`` := how many balls' and wide ones there are."""
+    """The contacts of tiles that no colour took join the hubs'; ``hubs`` := how many balls' and general ones there are."""
     hubs[:] = 0
     for tile in range(contacts.count.size):
         for c in range(contacts.start[tile], contacts.start[tile] + contacts.count[tile]):
             if tile_colour[tile] < 0:
-                colour_of[c] = HUB_WIDE if is_wide(contacts.a[c], contacts.b[c], tag) else HUB_BALL
+                colour_of[c] = HUB_GENERAL if is_general(contacts.a[c], contacts.b[c], tag) else HUB_BALL
             if colour_of[c] >= HUB_BALL:
                 hubs[colour_of[c] - HUB_BALL] += 1
 
@@ -203,11 +203,11 @@ def shift_slots(tile, contacts, colour_of, slot, start):
 
 
 @Kernel
-def plan_blocks(contacts, tag, balls, wide, degree, mask, tile_colour, colour_of, slot, start, tile_order, colour_start):
+def plan_blocks(contacts, tag, balls, general, degree, mask, tile_colour, colour_of, slot, start, tile_order, colour_start):
     """Fill slot, start, tile_order and colour_start; returns (tiles to run, tile colours). The hubs' tile is last.
 
-    ``balls``, ``wide``: which kinds of contacts there may be. ``start`` (2, tiles + 2): first block of each tile, of the balls' and
-    of the wide ones, which are numbered after all of the balls'.
+    ``balls``, ``general``: which kinds of contacts there may be. ``start`` (2, tiles + 2): first block of each tile, of the balls' and
+    of the general ones, which are numbered after all of the balls'.
     ``degree``, ``mask``: scratch, one entry per body. ``tile_colour``, ``colour_of``: scratch, per tile and contact.
     """
     tiles = contacts.count.size
@@ -220,7 +220,7 @@ def plan_blocks(contacts, tag, balls, wide, degree, mask, tile_colour, colour_of
             rest = tile_colour[tile], contacts, tag, degree, mask, colour_of, slot
             if balls:
                 start[0, tile + 1] = fill_blocks(tile, False, *rest)
-            if wide:
+            if general:
                 start[1, tile + 1] = fill_blocks(tile, True, *rest)
     hubs = np.zeros(2, np.int64)
     mark_hubs(contacts, tag, tile_colour, colour_of, hubs)

@@ -1,4 +1,4 @@
-"""Bounds: how far each body may reach in this step, and what detection and the solver want to know of it.
+"""Bounds: the swept bounding sphere of each body in this step, and what detection and the solver want to know of it.
 
 As ``gravel.cpu.collide.bounds``, body by body; here the bodies keep the order of the rows.
 """
@@ -8,7 +8,7 @@ import warp as wp
 from gravel.formulas import bounds, vectors
 from gravel.formulas.bounds import BALL, HASTE, MOVES, OTHER
 from gravel.gpu.formulas import FORMS, to_matrix
-from gravel.gpu.structs import Arranged, Bodies, Margin
+from gravel.gpu.structs import Bodies, Margin, Proxies
 from gravel.shapes import PLANE, SPHERE
 from gravel.state import MOVABLE, SHAPE, STATUS
 
@@ -42,28 +42,28 @@ def is_ball(i: int, bodies: Bodies):
 
 
 @wp.kernel
-def arrange(
+def make_proxies(
     bodies: Bodies,
     jointed: wp.array(dtype=wp.uint8),
     margin: Margin,
     step: float,
     half: wp.array2d(dtype=float),
-    arranged: Arranged,
+    proxies: Proxies,
 ):
-    """``arranged`` := the bodies; ``half``: half extents of the geometries."""
+    """``proxies`` := the bodies; ``half``: half extents of the geometries."""
     i = wp.tid()
     shape = bodies.tag[i, SHAPE]
     slack = wp.float64(slack_of(i, bodies, margin, step))
     r = bodies.extent[i, 3] + slack
-    arranged.id[i] = bodies.id[i]
+    proxies.id[i] = bodies.id[i]
     for k in range(3):
-        arranged.reach[i, k] = bodies.position[i, k]
-        arranged.extent[i, k] = bodies.extent[i, k]
-        arranged.tag[i, k] = bodies.tag[i, k]
-    arranged.reach[i, 3] = r
-    arranged.extent[i, 3] = slack
+        proxies.sphere[i, k] = bodies.position[i, k]
+        proxies.extent[i, k] = bodies.extent[i, k]
+        proxies.tag[i, k] = bodies.tag[i, k]
+    proxies.sphere[i, 3] = r
+    proxies.extent[i, 3] = slack
     for k in range(8):
-        arranged.velocity[i, k] = bodies.velocity[i, k] if step > 0.0 else 0.0
+        proxies.velocity[i, k] = bodies.velocity[i, k] if step > 0.0 else 0.0
     moves = int(0)
     if bodies.tag[i, STATUS] == MOVABLE:
         moves = OTHER
@@ -72,25 +72,25 @@ def arrange(
         if jointed.shape[0] > 0:  # joints act beside a ball's middle, so what has one is no ball
             if jointed[i] > wp.uint8(0):
                 moves = OTHER
-    arranged.tag[i, MOVES] = moves
-    arranged.mass[i, 0] = float(bodies.inverse_mass[i, 0])
-    arranged.mass[i, 1] = float(bodies.inverse_mass[i, 1])
+    proxies.tag[i, MOVES] = moves
+    proxies.mass[i, 0] = float(bodies.inverse_mass[i, 0])
+    proxies.mass[i, 1] = float(bodies.inverse_mass[i, 1])
     if shape == PLANE:
         x, y, z = rotate(
             to_matrix(turn_of(bodies.quaternion, i)), float(bodies.extent[i, 0]), float(bodies.extent[i, 1]), float(bodies.extent[i, 2])
         )
-        arranged.extent[i, 0] = wp.float64(x)
-        arranged.extent[i, 1] = wp.float64(y)
-        arranged.extent[i, 2] = wp.float64(z)
-    if arranged.quaternion.shape[0] > 0:
+        proxies.extent[i, 0] = wp.float64(x)
+        proxies.extent[i, 1] = wp.float64(y)
+        proxies.extent[i, 2] = wp.float64(z)
+    if proxies.quaternion.shape[0] > 0:
         for k in range(4):
-            arranged.quaternion[i, k] = bodies.quaternion[i, k]
-    if arranged.geometry.shape[0] > 0:
-        arranged.geometry[i] = bodies.geometry[i]
-    if arranged.half.shape[0] > 0:
+            proxies.quaternion[i, k] = bodies.quaternion[i, k]
+    if proxies.geometry.shape[0] > 0:
+        proxies.geometry[i] = bodies.geometry[i]
+    if proxies.half.shape[0] > 0:
         turn, size = turn_of(bodies.quaternion, i), bodies.extent
         radius, number = float(size[i, 3]), bodies.geometry[i]
         x, y, z = half_extents(shape, float(size[i, 0]), float(size[i, 1]), float(size[i, 2]), radius, turn, number, half)
-        arranged.half[i, 0] = wp.float64(ROUNDED_UP * x) + slack
-        arranged.half[i, 1] = wp.float64(ROUNDED_UP * y) + slack
-        arranged.half[i, 2] = wp.float64(ROUNDED_UP * z) + slack
+        proxies.half[i, 0] = wp.float64(ROUNDED_UP * x) + slack
+        proxies.half[i, 1] = wp.float64(ROUNDED_UP * y) + slack
+        proxies.half[i, 2] = wp.float64(ROUNDED_UP * z) + slack

@@ -4,14 +4,14 @@ import warp as wp
 
 from gravel.gpu.collide.near import has_kept_all, keep_partner, may_meet
 from gravel.gpu.launch import run
-from gravel.gpu.structs import Arranged
+from gravel.gpu.structs import Proxies
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 
 
 @wp.kernel
 def find_all_pairs(
-    arranged: Arranged,
+    proxies: Proxies,
     ignored: wp.array2d(dtype=wp.uint8),
     n: int,
     found: wp.array(dtype=int),
@@ -27,7 +27,7 @@ def find_all_pairs(
         return
     count = int(0)
     for j in range(i + 1, n):
-        if may_meet(i, j, arranged, ignored):
+        if may_meet(i, j, proxies, ignored):
             keep_partner(i, j, count, near, first, a, b)
             count += 1
     found[i] = count
@@ -37,11 +37,11 @@ class Brute:
     def __init__(self, buffers):
         self.buffers = buffers
 
-    def sort(self, arranged, n):
+    def sort(self, proxies, n):
         """Nothing to sort."""
 
-    def find(self, arranged, n, ignored, *out):
-        run(find_all_pairs, n, [arranged, ignored, n, *out], self.buffers.device)
+    def find(self, proxies, n, ignored, *out):
+        run(find_all_pairs, n, [proxies, ignored, n, *out], self.buffers.device)
 
     def order(self, n):
         return None

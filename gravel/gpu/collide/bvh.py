@@ -8,7 +8,7 @@ import warp as wp
 
 from gravel.gpu.collide.near import has_kept_all, keep_partner, may_collide, may_meet, may_touch_huge
 from gravel.gpu.launch import run, scan
-from gravel.gpu.structs import Arranged
+from gravel.gpu.structs import Proxies
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 ROUNDED = 1e-6  # of its coordinates, that a box is wider than its body
@@ -16,20 +16,20 @@ ROUNDED = 1e-6  # of its coordinates, that a box is wider than its body
 
 @wp.kernel
 def find_boxes(
-    arranged: Arranged,
+    proxies: Proxies,
     lower: wp.array(dtype=wp.vec3),
     upper: wp.array(dtype=wp.vec3),
     endless: wp.array(dtype=int),
 ):
     """Boxes of the bodies; endless ones (planes) get an empty box and are listed in order later."""
     i = wp.tid()
-    r = float(arranged.reach[i, 3])
+    r = float(proxies.sphere[i, 3])
     low, high = wp.vec3(), wp.vec3()
     for k in range(3):
-        x = float(arranged.reach[i, k])
+        x = float(proxies.sphere[i, k])
         h = r
-        if arranged.half.shape[0] > 0:
-            h = float(arranged.half[i, k])
+        if proxies.half.shape[0] > 0:
+            h = float(proxies.half[i, k])
         hair = ROUNDED * (wp.abs(x) + h)
         low[k] = x - h - hair
         high[k] = x + h + hair
@@ -49,9 +49,9 @@ def list_endless(endless: wp.array(dtype=int), before: wp.array(dtype=int), list
 
 
 @wp.func
-def comes_first(i: int, j: int, arranged: Arranged):
+def comes_first(i: int, j: int, proxies: Proxies):
     """Whether the pair belongs to i: the smaller, or the first of two equals."""
-    ri, rj = arranged.reach[i, 3], arranged.reach[j, 3]
+    ri, rj = proxies.sphere[i, 3], proxies.sphere[j, 3]
     return ri < rj or (ri == rj and i < j)
 
 
@@ -69,7 +69,7 @@ def sort_partners(begin: int, end: int, b: wp.array(dtype=int)):
 
 @wp.kernel
 def find_pairs(
-    arranged: Arranged,
+    proxies: Proxies,
     tree: wp.uint64,
     lower: wp.array(dtype=wp.vec3),
     upper: wp.array(dtype=wp.vec3),
@@ -92,14 +92,14 @@ def find_pairs(
         j = int(0)
         while wp.bvh_query_next(query, j):
             if j != i and is_endless[j] == 0:
-                if comes_first(i, j, arranged):
-                    if may_meet(i, j, arranged, ignored):
+                if comes_first(i, j, proxies):
+                    if may_meet(i, j, proxies, ignored):
                         keep_partner(i, j, count, near, first, a, b)
                         count += 1
         for p in range(endless.shape[0]):
             j = endless[p]
-            if may_collide(i, j, arranged, ignored):
-                if may_touch_huge(i, j, arranged):
+            if may_collide(i, j, proxies, ignored):
+                if may_touch_huge(i, j, proxies):
                     keep_partner(i, j, count, near, first, a, b)
                     count += 1
     found[i] = count
@@ -115,13 +115,13 @@ class Tree:
     def __init__(self, buffers):
         self.buffers, self.tree, self.age = buffers, None, 0
 
-    def sort(self, arranged, n):
+    def sort(self, proxies, n):
         array, device = self.buffers.array, self.buffers.device
         if self.tree is None or self.lower.shape[0] != n:
             self.lower, self.upper = (wp.zeros(n, dtype=wp.vec3, device=device) for _ in range(2))
             self.tree = None
         flag, before = array("endless", n, dtype=wp.int32), array("endless_before", n + 1, dtype=wp.int32)
-        run(find_boxes, n, [arranged, self.lower, self.upper, flag], device)
+        run(find_boxes, n, [proxies, self.lower, self.upper, flag], device)
         before.zero_()
         scan(flag, before)
         self.endless = array("endless_list", int(before[n:].numpy()[0]), dtype=wp.int32)
@@ -134,11 +134,11 @@ class Tree:
             self.tree.refit()
         self.age += 1
 
-    def find(self, arranged, n, ignored, *out):
+    def find(self, proxies, n, ignored, *out):
         if n == 0:
             return
         boxes = self.lower, self.upper, self.buffers.array("endless", n, dtype=wp.int32), self.endless
-        run(find_pairs, n, [arranged, self.tree.id, *boxes, ignored, *out], self.buffers.device)
+        run(find_pairs, n, [proxies, self.tree.id, *boxes, ignored, *out], self.buffers.device)
 
     def order(self, n):
         return None

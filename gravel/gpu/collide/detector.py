@@ -1,28 +1,28 @@
 """Detection on the device: the stages from bodies to contacts in their order, as ``gravel.cpu.collide.detector``.
 
-What comes out stands on the device (``device_arranged``, ``device_contacts``); stages that run on the host, and tables for users, get
-copies (``arranged``, ``contacts``, ``touching``), made when they are first asked for.
+What comes out stands on the device (``device_proxies``, ``device_contacts``); stages that run on the host, and tables for users, get
+copies (``proxies``, ``contacts``, ``folded``), made when they are first asked for.
 """
 
 import numpy as np
 import warp as wp
 
 from gravel.gpu.collide import narrow
-from gravel.gpu.collide.bounds import arrange
+from gravel.gpu.collide.bounds import make_proxies
 from gravel.gpu.collide.brute import Brute
 from gravel.gpu.collide.bvh import Tree
 from gravel.gpu.collide.grid import Grid
-from gravel.gpu.collide.jobs import find_contacts_by_jobs
 from gravel.gpu.collide.near import FEW
+from gravel.gpu.collide.shape_pairs import find_contacts_by_shape_pairs
 from gravel.gpu.devices import to_device, to_host
 from gravel.gpu.launch import last_of, run, scan
-from gravel.gpu.structs import Arranged, Contacts, Margin, Pairs
+from gravel.gpu.structs import Contacts, Margin, Pairs, Proxies
 from gravel.host import collision_filter as exclude
 from gravel.host import pair_ownership as territory
 from gravel.host import periodic_images as images
-from gravel.host.arrays import Arranged as HostArranged
 from gravel.host.arrays import Contacts as HostContacts
 from gravel.host.arrays import Pairs as HostPairs
+from gravel.host.arrays import Proxies as HostArranged
 from gravel.host.traits import FEW_BODIES, traits_of
 from gravel.shapes import PLANE, SPHERE
 
@@ -44,7 +44,7 @@ def fold(home: wp.array(dtype=int), source: wp.array(dtype=int), target: wp.arra
 class DeviceDetector:
     def __init__(self, buffers, broad_phase):
         self.buffers, self.broad_phase, self.device = buffers, broad_phase, buffers.device
-        self.members = self.seen = self.lattice = None
+        self.members = self.periodic = self.lattice = None
         self.phases = {}
         self.known = {}  # copies on the host of what this detection has found
         self.contact_total, self.penetration = 0, 0.0
@@ -58,36 +58,36 @@ class DeviceDetector:
             self.phase = suits if self.broad_phase == "auto" else self.broad_phase
 
     # --- the stages
-    def find_bounds(self, bodies, n, real_bodies, rules, balls, jointed, seen=None, lattice=None):
+    def find_bounds(self, bodies, n, real_bodies, rules, balls, jointed, periodic=None, lattice=None):
         """``bodies``: a struct of n rows on the device; where space repeats itself those behind ``real_bodies`` are images (``seen``, on
         the host)."""
         self.real_bodies = real_bodies
-        self.n, self.rules, self.balls, self.seen, self.lattice = n, rules, balls, seen, lattice
+        self.n, self.rules, self.balls, self.periodic, self.lattice = n, rules, balls, periodic, lattice
         self.known = {}
         array = self.buffers.array
-        arranged = self.device_arranged = Arranged()
-        arranged.id, arranged.reach = array("arranged_id", n, dtype=wp.int64), array("arranged_reach", n, (4,), wp.float64)
-        arranged.extent = array("arranged_extent", n, (4,), wp.float64)
-        arranged.tag, arranged.mass = array("arranged_tag", n, (4,), wp.int32), array("arranged_mass", n, (2,))
-        arranged.velocity = array("velocity", n + 1, (8,))
-        arranged.half = array("arranged_half", 0 if balls else n, (3,), wp.float64)
-        arranged.quaternion = array("arranged_quaternion", n if self.traits.turned else 0, (4,), wp.float64)
-        arranged.geometry = array("arranged_geometry", n if self.traits.shared else 0, dtype=wp.int32)
+        proxies = self.device_proxies = Proxies()
+        proxies.id, proxies.sphere = array("arranged_id", n, dtype=wp.int64), array("arranged_reach", n, (4,), wp.float64)
+        proxies.extent = array("arranged_extent", n, (4,), wp.float64)
+        proxies.tag, proxies.mass = array("arranged_tag", n, (4,), wp.int32), array("arranged_mass", n, (2,))
+        proxies.velocity = array("velocity", n + 1, (8,))
+        proxies.half = array("arranged_half", 0 if balls else n, (3,), wp.float64)
+        proxies.quaternion = array("arranged_quaternion", n if self.traits.turned else 0, (4,), wp.float64)
+        proxies.geometry = array("arranged_geometry", n if self.traits.shared else 0, dtype=wp.int32)
         self.margin = Margin()
         self.margin.absolute, self.margin.share = rules.margin
-        run(arrange, n, [bodies, jointed, self.margin, rules.step, rules.half, arranged], self.device)
-        arranged.velocity[n : n + 1].zero_()
+        run(make_proxies, n, [bodies, jointed, self.margin, rules.step, rules.half, proxies], self.device)
+        proxies.velocity[n : n + 1].zero_()
 
     def sort_bodies(self):
         if self.phase not in self.phases:
             self.phases[self.phase] = PHASES[self.phase](self.buffers)
-        self.phases[self.phase].sort(self.device_arranged, self.n)
+        self.phases[self.phase].sort(self.device_proxies, self.n)
         n = self.n
         self.order = np.arange(n, dtype=np.int32)
         self.row = self.home = self.order
-        if self.seen is not None:
-            self.row = self.seen.source
-            self.home = self.seen.source  # a body's place is its row
+        if self.periodic is not None:
+            self.row = self.periodic.source
+            self.home = self.periodic.source  # a body's proxy has the index of its row
 
     def count_pairs(self):
         """How many candidate pairs there are; waits for the device."""
@@ -111,26 +111,26 @@ class DeviceDetector:
     def list_pairs(self):
         self.count_pairs()
         self.fill_pairs()
-        if self.seen is not None:
+        if self.periodic is not None:
             self._change_pairs(self._fold_pairs)
 
     def _find(self, found, a, b):
         near = self.buffers.array("partners", self.n, (FEW,), wp.int32)
-        self.phases[self.phase].find(self.device_arranged, self.n, self.rules.device_ignored, found, near, self.pair_first, a, b)
+        self.phases[self.phase].find(self.device_proxies, self.n, self.rules.device_ignored, found, near, self.pair_first, a, b)
 
     def exclude_pairs(self, excluded):
-        """Take out the pairs that may not touch, where there are any."""
+        """Take out the pairs that the collision filter excludes, if any."""
         if excluded is not None:
             self._change_pairs(lambda pairs, room: exclude.exclude_pairs(room, self.row, excluded, pairs))
 
     def keep_own_pairs(self, owner, partition):
         """Take out the pairs that other processes solve; ``owner`` of each row."""
         lattice = images.ENDLESS if self.lattice is None else self.lattice
-        reach = self.arranged.reach
-        self._change_pairs(lambda pairs, room: territory.keep_own_pairs(room, self.row, owner, reach, partition, lattice, pairs))
+        sphere = self.proxies.sphere
+        self._change_pairs(lambda pairs, room: territory.keep_own_pairs(room, self.row, owner, sphere, partition, lattice, pairs))
 
     def _fold_pairs(self, pairs, room):
-        images.fold_pairs(room, self.real_bodies, self.arranged, self.lattice, max(self.n, 1), pairs)
+        images.fold_pairs(room, self.real_bodies, self.proxies, self.lattice, max(self.n, 1), pairs)
 
     def _change_pairs(self, change):
         """Let a function of the host change the pairs: (pairs in one tile, room)."""
@@ -150,16 +150,16 @@ class DeviceDetector:
 
     def find_contacts(self):
         rules = self.rules
-        given = self.device_arranged, self.pairs, self.pair_count, self.n, self.margin, rules.step
+        pair_list = self.device_proxies, self.pairs, self.pair_count, self.n, self.margin, rules.step
         if self.simple:
-            found = narrow.find_ball_contacts(*given, self.buffers)
+            found = narrow.find_ball_contacts(*pair_list, self.buffers)
         else:
-            found = find_contacts_by_jobs(*given, rules.shapes, self.buffers, self.device)
+            found = find_contacts_by_shape_pairs(*pair_list, rules.shapes, self.buffers, self.device)
         self.device_contacts, self.first, self.number, self.contact_total = found
         self.contact_room = self.contact_total
-        self.device_touching = self.device_contacts
+        self.device_folded_contacts = self.device_contacts
         self.penetration = self._penetration()
-        if self.seen is not None:
+        if self.periodic is not None:
             self._fold_contacts()
 
     def _penetration(self):
@@ -172,13 +172,13 @@ class DeviceDetector:
         found, array = self.device_contacts, self.buffers.array
         self.device_home = array("home", self.n, dtype=wp.int32)
         to_device(self.home, self.device_home)
-        touching = self.device_touching = Contacts()
+        folded = self.device_folded_contacts = Contacts()
         for name in ("feature", "normal", "arm", "gap"):
-            setattr(touching, name, getattr(found, name))
+            setattr(folded, name, getattr(found, name))
         for name in ("a", "b"):
             target = array(f"touching_{name}", self.contact_total, dtype=wp.int32)
             run(fold, self.contact_total, [self.device_home, getattr(found, name), target], self.device)
-            setattr(touching, name, target)
+            setattr(folded, name, target)
 
     # --- copies on the host
     def _copy(self, name, make):
@@ -187,20 +187,20 @@ class DeviceDetector:
         return self.known[name]
 
     @property
-    def arranged(self):
-        """``gravel.host.arrays.Arranged``; velocities as they were when first asked for."""
-        return self._copy("arranged", self._arranged_on_host)
+    def proxies(self):
+        """``gravel.host.arrays.Proxies``; velocities as they were when first asked for."""
+        return self._copy("proxies", self._proxies_on_host)
 
-    def _arranged_on_host(self):
-        found = self.device_arranged
+    def _proxies_on_host(self):
+        found = self.device_proxies
         columns = (
-            to_host(getattr(found, name)) for name in ("reach", "extent", "tag", "mass", "velocity", "half", "quaternion", "geometry")
+            to_host(getattr(found, name)) for name in ("sphere", "extent", "tag", "mass", "velocity", "half", "quaternion", "geometry")
         )
         return HostArranged(self.order, to_host(found.id), self.order, *columns)
 
     @property
-    def reach(self):
-        return self.arranged.reach
+    def sphere(self):
+        return self.proxies.sphere
 
     @property
     def contacts(self):
@@ -208,10 +208,10 @@ class DeviceDetector:
         return self._copy("contacts", lambda: self._contacts_on_host(self.device_contacts))
 
     @property
-    def touching(self):
-        if self.seen is None:
+    def folded_contacts(self):
+        if self.periodic is None:
             return self.contacts
-        return self._copy("touching", lambda: self._contacts_on_host(self.device_touching))
+        return self._copy("folded", lambda: self._contacts_on_host(self.device_folded_contacts))
 
     def _contacts_on_host(self, found):
         columns = (to_host(getattr(found, name)) for name in ("a", "b", "feature", "normal", "arm", "gap"))

@@ -16,25 +16,25 @@ import warp as wp
 
 from gravel.gpu.collide.near import has_kept_all, keep_partner, may_collide, may_touch, may_touch_huge
 from gravel.gpu.launch import run, scan
-from gravel.gpu.structs import Arranged, Cells
+from gravel.gpu.structs import Cells, Proxies
 from gravel.host.traits import CELLS_PER_BODY, HUGE_LIMIT, HUGE_RATIO
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
-OCTAVES = 64  # powers of two of the reach that are told apart, from 2^-32 m on
+OCTAVES = 64  # powers of two of the radius that are told apart, from 2^-32 m on
 SURVEYORS = 4096  # threads that look at the bodies in turns, on a GPU
 FAR = 1e6  # cells: what lies farther out wraps around
 
 
 @wp.kernel
 def survey(
-    arranged: Arranged,
+    proxies: Proxies,
     n: int,
     workers: int,
     count: wp.array2d(dtype=int),
     largest: wp.array2d(dtype=float),
     corner: wp.array2d(dtype=float),
 ):
-    """Of each worker's bodies: how many have a reach in each octave, the largest of those, and the corners of their box."""
+    """Of each worker's bodies: how many have a radius in each octave, the largest of those, and the corners of their box."""
     t = wp.tid()
     for k in range(OCTAVES):
         count[t, k] = 0
@@ -43,13 +43,13 @@ def survey(
         corner[t, k] = wp.inf
         corner[t, 3 + k] = -wp.inf
     for i in range(t, n, workers):
-        r = float(arranged.reach[i, 3])
+        r = float(proxies.sphere[i, 3])
         if wp.isfinite(r):
             k = wp.clamp(int(wp.floor(wp.log2(r))) + 32, 0, OCTAVES - 1)
             count[t, k] = count[t, k] + 1
             largest[t, k] = wp.max(largest[t, k], r * 1.000001)  # rounded up
             for axis in range(3):
-                x = float(arranged.reach[i, axis])
+                x = float(proxies.sphere[i, axis])
                 if wp.isfinite(x):
                     corner[t, axis] = wp.min(corner[t, axis], x)
                     corner[t, 3 + axis] = wp.max(corner[t, 3 + axis], x)
@@ -85,12 +85,12 @@ def cell_at(ix: int, iy: int, iz: int, cells: Cells):
 
 
 @wp.kernel
-def find_keys(arranged: Arranged, cells: Cells, key: wp.array(dtype=int), order: wp.array(dtype=int), count: wp.array(dtype=int)):
+def find_keys(proxies: Proxies, cells: Cells, key: wp.array(dtype=int), order: wp.array(dtype=int), count: wp.array(dtype=int)):
     """The cell of each body, behind all cells for huge ones; how many each has."""
     i = wp.tid()
     k = cells.total
-    if float(arranged.reach[i, 3]) <= cells.biggest:
-        r, w = arranged.reach, cells.width
+    if float(proxies.sphere[i, 3]) <= cells.biggest:
+        r, w = proxies.sphere, cells.width
         k = cell_at(place_along(r[i, 0], w), place_along(r[i, 1], w), place_along(r[i, 2], w), cells)
     key[i] = k
     order[i] = i
@@ -99,7 +99,7 @@ def find_keys(arranged: Arranged, cells: Cells, key: wp.array(dtype=int), order:
 
 @wp.kernel
 def find_pairs(
-    arranged: Arranged,
+    proxies: Proxies,
     cells: Cells,
     key: wp.array(dtype=int),
     order: wp.array(dtype=int),
@@ -120,27 +120,27 @@ def find_pairs(
         return
     count = int(0)
     if k < start[cells.total]:  # not a huge one
-        r, w = arranged.reach, cells.width
+        r, w = proxies.sphere, cells.width
         x, y, z = place_along(r[i, 0], w), place_along(r[i, 1], w), place_along(r[i, 2], w)
         for turn in range(27):
             cell = cell_at(x + turn % 3 - 1, y + (turn // 3) % 3 - 1, z + turn // 9 - 1, cells)
             for p in range(start[cell], start[cell + 1]):
                 j = order[p]
                 if j > i:
-                    if may_touch(i, j, arranged) and may_collide(i, j, arranged, ignored):
+                    if may_touch(i, j, proxies) and may_collide(i, j, proxies, ignored):
                         keep_partner(i, j, count, near, first, a, b)
                         count += 1
     for p in range(wp.max(start[cells.total], k + 1), n):
         j = order[p]
-        if may_collide(i, j, arranged, ignored):
-            if may_touch_huge(i, j, arranged):
+        if may_collide(i, j, proxies, ignored):
+            if may_touch_huge(i, j, proxies):
                 keep_partner(i, j, count, near, first, a, b)
                 count += 1
     found[i] = count
 
 
 def biggest_in_cells(count: np.ndarray, largest: np.ndarray) -> float:
-    """The largest reach that goes into cells, see ``gravel.cpu.collide.grid``; 0 if there is none."""
+    """The largest radius that goes into cells, see ``gravel.cpu.collide.grid``; 0 if there is none."""
     cut, above, lowest_above = 0.0, 0, math.inf
     for k in range(OCTAVES - 1, -1, -1):
         if count[k] == 0:
@@ -176,7 +176,7 @@ class Grid:
     def __init__(self, buffers):
         self.buffers = buffers
 
-    def sort(self, arranged, n):
+    def sort(self, proxies, n):
         array, device = self.buffers.array, self.buffers.device
         workers = SURVEYORS if device.is_cuda else 1
         seen = (
@@ -184,20 +184,20 @@ class Grid:
             array("octave_largest", workers, (OCTAVES,)),
             array("corners", workers, (6,)),
         )
-        run(survey, workers, [arranged, n, workers, *seen], device)
+        run(survey, workers, [proxies, n, workers, *seen], device)
         run(sum_up, OCTAVES + 6, [workers, *seen], device)
         self.cells = plan_cells(*(part[:1].numpy()[0] for part in seen))
         key, order = array("cell_key", 2 * n, dtype=wp.int32), array("cell_order", 2 * n, dtype=wp.int32)
         count, start = array("cell_count", self.cells.total + 1, dtype=wp.int32), array("cell_start", self.cells.total + 2, dtype=wp.int32)
         count.zero_()
         start.zero_()
-        run(find_keys, n, [arranged, self.cells, key, order, count], device)
+        run(find_keys, n, [proxies, self.cells, key, order, count], device)
         scan(count, start)
         wp.utils.radix_sort_pairs(key, order, n)
         self.sorted = key, order, start
 
-    def find(self, arranged, n, ignored, *out):
-        run(find_pairs, n, [arranged, self.cells, *self.sorted, ignored, n, *out], self.buffers.device)
+    def find(self, proxies, n, ignored, *out):
+        run(find_pairs, n, [proxies, self.cells, *self.sorted, ignored, n, *out], self.buffers.device)
 
     def order(self, n):
         """The bodies in the order of the cells, on the host."""

@@ -3,7 +3,7 @@
 import warp as wp
 
 from gravel.formulas.bounds import MOVES
-from gravel.gpu.structs import Arranged
+from gravel.gpu.structs import Proxies
 from gravel.shapes import BOX, PLANE
 from gravel.state import GROUP, SHAPE
 
@@ -13,11 +13,11 @@ one, two = wp.constant(wp.float64(1.0)), wp.constant(wp.float64(2.0))
 
 
 @wp.func
-def may_touch(i: int, j: int, arranged: Arranged):
+def may_touch(i: int, j: int, proxies: Proxies):
     """Whether the bounds of two bodies overlap."""
-    reach, half = arranged.reach, arranged.half
-    dx, dy, dz = reach[j, 0] - reach[i, 0], reach[j, 1] - reach[i, 1], reach[j, 2] - reach[i, 2]
-    r = reach[i, 3] + reach[j, 3]
+    sphere, half = proxies.sphere, proxies.half
+    dx, dy, dz = sphere[j, 0] - sphere[i, 0], sphere[j, 1] - sphere[i, 1], sphere[j, 2] - sphere[i, 2]
+    r = sphere[i, 3] + sphere[j, 3]
     if dx * dx + dy * dy + dz * dz > r * r:
         return False
     if half.shape[0] == 0:
@@ -26,49 +26,49 @@ def may_touch(i: int, j: int, arranged: Arranged):
 
 
 @wp.func
-def may_collide(i: int, j: int, arranged: Arranged, ignored: wp.array2d(dtype=wp.uint8)):
+def may_collide(i: int, j: int, proxies: Proxies, ignored: wp.array2d(dtype=wp.uint8)):
     """Whether one of two bodies can move and they are not meant to ignore each other."""
-    tag = arranged.tag
+    tag = proxies.tag
     return tag[i, MOVES] + tag[j, MOVES] > 0 and ignored[tag[i, GROUP], tag[j, GROUP]] == wp.uint8(0)
 
 
 @wp.func
-def beside_box(j: int, dx: wp.float64, dy: wp.float64, dz: wp.float64, arranged: Arranged):
+def beside_box(j: int, dx: wp.float64, dy: wp.float64, dz: wp.float64, proxies: Proxies):
     """Square of the distance from box j to a point that lies (dx, dy, dz) from its centre."""
-    q = arranged.quaternion
+    q = proxies.quaternion
     w, x, y, z = q[j, 0], q[j, 1], q[j, 2], q[j, 3]
     lx = (one - two * (y * y + z * z)) * dx + two * (x * y + w * z) * dy + two * (x * z - w * y) * dz
     ly = two * (x * y - w * z) * dx + (one - two * (x * x + z * z)) * dy + two * (y * z + w * x) * dz
     lz = two * (x * z + w * y) * dx + two * (y * z - w * x) * dy + (one - two * (x * x + y * y)) * dz
-    ex = wp.max(wp.abs(lx) - arranged.extent[j, 0], zero)
-    ey = wp.max(wp.abs(ly) - arranged.extent[j, 1], zero)
-    ez = wp.max(wp.abs(lz) - arranged.extent[j, 2], zero)
+    ex = wp.max(wp.abs(lx) - proxies.extent[j, 0], zero)
+    ey = wp.max(wp.abs(ly) - proxies.extent[j, 1], zero)
+    ez = wp.max(wp.abs(lz) - proxies.extent[j, 2], zero)
     return ex * ex + ey * ey + ez * ez
 
 
 @wp.func
-def may_touch_huge(i: int, j: int, arranged: Arranged):
+def may_touch_huge(i: int, j: int, proxies: Proxies):
     """Whether the ball around body i overlaps a huge body j, by its shape."""
-    reach, extent, shape = arranged.reach, arranged.extent, arranged.tag[j, SHAPE]
+    sphere, extent, shape = proxies.sphere, proxies.extent, proxies.tag[j, SHAPE]
     if shape != PLANE and shape != BOX:
-        return may_touch(i, j, arranged)
-    dx, dy, dz = reach[i, 0] - reach[j, 0], reach[i, 1] - reach[j, 1], reach[i, 2] - reach[j, 2]
-    r = reach[i, 3] + extent[j, 3]
+        return may_touch(i, j, proxies)
+    dx, dy, dz = sphere[i, 0] - sphere[j, 0], sphere[i, 1] - sphere[j, 1], sphere[i, 2] - sphere[j, 2]
+    r = sphere[i, 3] + extent[j, 3]
     if shape == PLANE:
         return dx * extent[j, 0] + dy * extent[j, 1] + dz * extent[j, 2] <= r
-    return beside_box(j, dx, dy, dz, arranged) <= r * r
+    return beside_box(j, dx, dy, dz, proxies) <= r * r
 
 
 @wp.func
-def may_meet(i: int, j: int, arranged: Arranged, ignored: wp.array2d(dtype=wp.uint8)):
+def may_meet(i: int, j: int, proxies: Proxies, ignored: wp.array2d(dtype=wp.uint8)):
     """Whether two bodies are a candidate pair, whatever they are."""
-    if not may_collide(i, j, arranged, ignored):
+    if not may_collide(i, j, proxies, ignored):
         return False
-    if arranged.tag[i, SHAPE] == PLANE:
-        return may_touch_huge(j, i, arranged)
-    if arranged.tag[j, SHAPE] == PLANE:
-        return may_touch_huge(i, j, arranged)
-    return may_touch(i, j, arranged)
+    if proxies.tag[i, SHAPE] == PLANE:
+        return may_touch_huge(j, i, proxies)
+    if proxies.tag[j, SHAPE] == PLANE:
+        return may_touch_huge(i, j, proxies)
+    return may_touch(i, j, proxies)
 
 
 @wp.func

@@ -3,9 +3,9 @@
 import warp as wp
 
 from gravel.formulas import boxes, contact_rows, ellipsoids, pair_geometry, rounds
-from gravel.gpu.collide.pieces import SEPARATE, Children, Job, Jobs, Rows, Task, job_of, keep_rows, narrowed
+from gravel.gpu.collide.shape_pair_types import SEPARATE, Children, Rows, ShapePair, ShapePairs, Task, keep_rows, narrowed, shape_pair_of
 from gravel.gpu.formulas import FORMS, to_matrix
-from gravel.gpu.structs import Arranged, Pairs
+from gravel.gpu.structs import Pairs, Proxies
 from gravel.shapes import BOX, ELLIPSOID, PLANE, SPHERE
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
@@ -18,26 +18,38 @@ sphere_round, between_ellipsoids = FORMS.of(rounds).sphere_round, FORMS.of(ellip
 
 
 @wp.func
-def sphere_box(job: Job, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
+def sphere_box(shape_pair: ShapePair, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
     """A ball and a box. Where the box is a floor, places on it have few digits left in single precision: the way from the ball's centre
     to the nearest point of the box is found in double."""
-    p, half = job.place, job.half
+    p, half = shape_pair.place, shape_pair.half
     nearest = wp.vec3d(wp.clamp(p[0], -half[0], half[0]), wp.clamp(p[1], -half[1], half[1]), wp.clamp(p[2], -half[2], half[2]))
     x, e, depth = narrowed(p), narrowed(nearest - p), narrowed(half - wp.vec3d(wp.abs(p[0]), wp.abs(p[1]), wp.abs(p[2])))
-    m = to_matrix(job.turn_b)
-    return sphere_at_box(job.size_a[0], m, x[0], x[1], x[2], e[0], e[1], e[2], depth[0], depth[1], depth[2], out, feature)
+    m = to_matrix(shape_pair.turn_b)
+    return sphere_at_box(shape_pair.size_a[0], m, x[0], x[1], x[2], e[0], e[1], e[2], depth[0], depth[1], depth[2], out, feature)
 
 
 @wp.func
-def ellipsoids_to_scale(job: Job, method: int, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
+def ellipsoids_to_scale(shape_pair: ShapePair, method: int, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
     """Contact of two ellipsoids, or of a ball and an ellipsoid, in units of their size: fourth powers of it must not leave the range of
     single precision."""
-    size = wp.max(job.size_b)
-    size += job.size_a[0] if job.kind_a == SPHERE else wp.max(job.size_a)
+    size = wp.max(shape_pair.size_b)
+    size += shape_pair.size_a[0] if shape_pair.kind_a == SPHERE else wp.max(shape_pair.size_a)
     unit = 1.0 / size
-    d, a, b = unit * job.d, unit * job.size_a, unit * job.size_b
+    d, a, b = unit * shape_pair.d, unit * shape_pair.size_a, unit * shape_pair.size_b
     found = between_ellipsoids(
-        job.kind_a, a, job.turn_a, job.kind_b, b, job.turn_b, d[0], d[1], d[2], unit * job.limit, method, out, feature
+        shape_pair.kind_a,
+        a,
+        shape_pair.turn_a,
+        shape_pair.kind_b,
+        b,
+        shape_pair.turn_b,
+        d[0],
+        d[1],
+        d[2],
+        unit * shape_pair.limit,
+        method,
+        out,
+        feature,
     )
     if found > 0:
         for k in range(3, 7):
@@ -46,69 +58,84 @@ def ellipsoids_to_scale(job: Job, method: int, out: wp.array2d(dtype=float), fea
 
 
 @wp.func
-def round_rows(job: Job, method: int, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
+def round_rows(shape_pair: ShapePair, method: int, out: wp.array2d(dtype=float), feature: wp.array(dtype=int)):
     """A ball, or an ellipsoid, against what has a closed form or Newton's method."""
-    d, radius = job.d, job.size_a[0]
-    if job.kind_b == SPHERE:
-        nx, ny, nz, x, y, z, gap = between_spheres(radius, job.size_b[0], d[0], d[1], d[2])
+    d, radius = shape_pair.d, shape_pair.size_a[0]
+    if shape_pair.kind_b == SPHERE:
+        nx, ny, nz, x, y, z, gap = between_spheres(radius, shape_pair.size_b[0], d[0], d[1], d[2])
         return write_contact(out, feature, 0, 0, nx, ny, nz, x, y, z, gap)
-    if job.kind_b == ELLIPSOID:
-        return ellipsoids_to_scale(job, method, out, feature)
-    if job.kind_a == ELLIPSOID:
-        return ellipsoid_plane(job.size_a, job.turn_a, job.size_b, d[0], d[1], d[2], out, feature)
-    if job.kind_b == PLANE:
-        return sphere_plane(radius, job.size_b, d[0], d[1], d[2], out, feature)
-    if job.kind_b == BOX:
-        return sphere_box(job, out, feature)
-    return sphere_round(radius, job.kind_b, job.size_b, job.turn_b, d[0], d[1], d[2], out, feature)
+    if shape_pair.kind_b == ELLIPSOID:
+        return ellipsoids_to_scale(shape_pair, method, out, feature)
+    if shape_pair.kind_a == ELLIPSOID:
+        return ellipsoid_plane(shape_pair.size_a, shape_pair.turn_a, shape_pair.size_b, d[0], d[1], d[2], out, feature)
+    if shape_pair.kind_b == PLANE:
+        return sphere_plane(radius, shape_pair.size_b, d[0], d[1], d[2], out, feature)
+    if shape_pair.kind_b == BOX:
+        return sphere_box(shape_pair, out, feature)
+    return sphere_round(radius, shape_pair.kind_b, shape_pair.size_b, shape_pair.turn_b, d[0], d[1], d[2], out, feature)
 
 
 @wp.func
 def box_rows(
-    job: Job,
+    shape_pair: ShapePair,
     polygon: wp.array2d(dtype=float),
     clipped: wp.array2d(dtype=float),
     out: wp.array2d(dtype=float),
     feature: wp.array(dtype=int),
 ):
     """Two boxes, or a box and a plane."""
-    d = job.d
-    if job.kind_b == PLANE:
-        return box_plane(job.size_a, job.turn_a, job.size_b, d[0], d[1], d[2], job.limit, out, feature)
-    return box_box(job.size_a, job.turn_a, job.size_b, job.turn_b, d[0], d[1], d[2], job.limit, polygon, clipped, out, feature)
+    d = shape_pair.d
+    if shape_pair.kind_b == PLANE:
+        return box_plane(shape_pair.size_a, shape_pair.turn_a, shape_pair.size_b, d[0], d[1], d[2], shape_pair.limit, out, feature)
+    return box_box(
+        shape_pair.size_a,
+        shape_pair.turn_a,
+        shape_pair.size_b,
+        shape_pair.turn_b,
+        d[0],
+        d[1],
+        d[2],
+        shape_pair.limit,
+        polygon,
+        clipped,
+        out,
+        feature,
+    )
 
 
 @wp.kernel(**SEPARATE)
 def fill_round_rows(
     first: int,
     order: wp.array(dtype=int),
-    arranged: Arranged,
+    proxies: Proxies,
     pairs: Pairs,
     children: Children,
     method: int,
-    jobs: Jobs,
+    shape_pairs: ShapePairs,
     rows: Rows,
 ):
     number = order[first + wp.tid()]
-    job = job_of(number, arranged, pairs, children, jobs)
+    shape_pair = shape_pair_of(number, proxies, pairs, children, shape_pairs)
     out, feature = wp.zeros(shape=(1, 7), dtype=float), wp.zeros(shape=(1,), dtype=int)
-    keep_rows(number, job, round_rows(job, method, out, feature), out, feature, jobs, rows)
+    keep_rows(number, shape_pair, round_rows(shape_pair, method, out, feature), out, feature, shape_pairs, rows)
 
 
 @wp.kernel(**SEPARATE)
-def fill_box_rows(first: int, order: wp.array(dtype=int), arranged: Arranged, pairs: Pairs, children: Children, jobs: Jobs, rows: Rows):
+def fill_box_rows(
+    first: int, order: wp.array(dtype=int), proxies: Proxies, pairs: Pairs, children: Children, shape_pairs: ShapePairs, rows: Rows
+):
     number = order[first + wp.tid()]
-    job = job_of(number, arranged, pairs, children, jobs)
+    shape_pair = shape_pair_of(number, proxies, pairs, children, shape_pairs)
     polygon, clipped = wp.zeros(shape=(16, 3), dtype=float), wp.zeros(shape=(16, 3), dtype=float)
     out, feature = wp.zeros(shape=(8, 7), dtype=float), wp.zeros(shape=(8,), dtype=int)
-    keep_rows(number, job, box_rows(job, polygon, clipped, out, feature), out, feature, jobs, rows)
+    keep_rows(number, shape_pair, box_rows(shape_pair, polygon, clipped, out, feature), out, feature, shape_pairs, rows)
 
 
 def fill_round(task: Task) -> None:
-    rest = task.children, task.shapes.method, task.jobs, task.rows
-    wp.launch(fill_round_rows, task.count, inputs=[task.first, task.order, task.arranged, task.pairs, *rest], device=task.device)
+    shapes_and_rows = task.children, task.shapes.method, task.shape_pairs, task.rows
+    wp.launch(fill_round_rows, task.count, inputs=[task.first, task.order, task.proxies, task.pairs, *shapes_and_rows], device=task.device)
 
 
 def fill_boxes(task: Task) -> None:
-    rest = task.children, task.jobs, task.rows
-    wp.launch(fill_box_rows, task.count, inputs=[task.first, task.order, task.arranged, task.pairs, *rest], device=task.device)
+    shapes_and_rows = task.children, task.shape_pairs, task.rows
+    wp.launch(fill_box_rows, task.count, inputs=[task.first, task.order, task.proxies, task.pairs, *shapes_and_rows], device=task.device)

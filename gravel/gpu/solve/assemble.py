@@ -4,11 +4,11 @@ import warp as wp
 
 from gravel.formulas import cones, contact_laws, responses, vectors
 from gravel.formulas.bounds import MOVES, OTHER
-from gravel.formulas.contact_laws import DEEP
+from gravel.formulas.contact_laws import DEEP_OVERLAP
 from gravel.gpu.collide.bounds import turn_of
-from gravel.gpu.collide.jobs import margin_of
+from gravel.gpu.collide.shape_pairs import margin_of
 from gravel.gpu.formulas import FORMS, to_matrix, vec6
-from gravel.gpu.structs import Arranged, Bodies, ContactInput, Contacts, Margin, Rows, Unknowns
+from gravel.gpu.structs import Bodies, ContactInput, Contacts, Margin, Proxies, Rows, Unknowns
 from gravel.state import MATERIAL
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
@@ -39,7 +39,7 @@ def inertia_of(inertia: wp.array2d(dtype=float), i: int):
 
 @wp.kernel
 def world_inertia(bodies: Bodies, row: wp.array(dtype=int), n: int, inertia: wp.array2d(dtype=float)):
-    """``inertia`` := inverse inertia in the world frame; the last row is nobody's. ``row``: of the body that each is, or empty."""
+    """``inertia`` := inverse inertia in the world frame; the last row is the dummy's. ``row``: of the body that each is, or empty."""
     i = wp.tid()
     if i == n:
         for k in range(8):
@@ -58,20 +58,20 @@ def world_inertia(bodies: Bodies, row: wp.array(dtype=int), n: int, inertia: wp.
 
 
 @wp.kernel
-def count_deep(contacts: Contacts, touching: Contacts, arranged: Arranged, deep: wp.array(dtype=int)):
-    """deep (n,) := contacts by which a body that can move lies within another."""
+def count_overlaps(contacts: Contacts, folded: Contacts, proxies: Proxies, overlap_count: wp.array(dtype=int)):
+    """overlap_count (n,) := contacts by which a body that can move lies within another."""
     c = wp.tid()
     a, b = contacts.a[c], contacts.b[c]
     radius_a, radius_b = wp.inf, wp.inf
-    if arranged.tag[a, MOVES] > 0:
-        radius_a = float(arranged.reach[a, 3] - arranged.extent[a, 3])
-    if arranged.tag[b, MOVES] > 0:
-        radius_b = float(arranged.reach[b, 3] - arranged.extent[b, 3])
-    if contacts.gap[c] < -DEEP * wp.min(radius_a, radius_b):
-        if arranged.tag[a, MOVES] > 0:
-            wp.atomic_add(deep, touching.a[c], 1)
-        if arranged.tag[b, MOVES] > 0:
-            wp.atomic_add(deep, touching.b[c], 1)
+    if proxies.tag[a, MOVES] > 0:
+        radius_a = float(proxies.sphere[a, 3] - proxies.extent[a, 3])
+    if proxies.tag[b, MOVES] > 0:
+        radius_b = float(proxies.sphere[b, 3] - proxies.extent[b, 3])
+    if contacts.gap[c] < -DEEP_OVERLAP * wp.min(radius_a, radius_b):
+        if proxies.tag[a, MOVES] > 0:
+            wp.atomic_add(overlap_count, folded.a[c], 1)
+        if proxies.tag[b, MOVES] > 0:
+            wp.atomic_add(overlap_count, folded.b[c], 1)
 
 
 @wp.func
@@ -90,33 +90,33 @@ def contact_responses(mass: float, ja: vec6, jb: vec6, n: wp.vec3, arm_a: wp.vec
 
 
 @wp.func
-def most_overlaps(c: int, touching: Contacts, deep: wp.array(dtype=int)):
+def most_overlaps(c: int, folded: Contacts, overlap_count: wp.array(dtype=int)):
     """In how many others one of the bodies of contact c lies; 1: at most one."""
     overlaps = int(1)
-    if deep.shape[0] > 0:
-        overlaps = wp.max(wp.max(deep[touching.a[c]], deep[touching.b[c]]), 1)
+    if overlap_count.shape[0] > 0:
+        overlaps = wp.max(wp.max(overlap_count[folded.a[c]], overlap_count[folded.b[c]]), 1)
     return float(overlaps)
 
 
 @wp.func
-def ball_rows(a: int, b: int, n: wp.vec3, arm_a: wp.vec3, arm_b: wp.vec3, arranged: Arranged):
+def ball_rows(a: int, b: int, n: wp.vec3, arm_a: wp.vec3, arm_b: wp.vec3, proxies: Proxies):
     """(arms along the normal, inverse inertias) of balls; zero of what cannot move."""
     ra, rb, ia, ib = float(0.0), float(0.0), float(0.0), float(0.0)
-    if arranged.tag[a, MOVES] > 0:
+    if proxies.tag[a, MOVES] > 0:
         ra = wp.dot(arm_a, n)
-        ia = float(arranged.mass[a, 1])
-    if arranged.tag[b, MOVES] > 0:
+        ia = float(proxies.mass[a, 1])
+    if proxies.tag[b, MOVES] > 0:
         rb = -wp.dot(arm_b, n)
-        ib = float(arranged.mass[b, 1])
+        ib = float(proxies.mass[b, 1])
     return wp.vec4(ra, rb, ia, ib)
 
 
 @wp.kernel
 def assemble(
     contacts: Contacts,
-    touching: Contacts,
+    folded: Contacts,
     slot: wp.array(dtype=int),
-    arranged: Arranged,
+    proxies: Proxies,
     given: ContactInput,
     scalars: Scalars,
     margin: Margin,
@@ -125,33 +125,36 @@ def assemble(
 ):
     c = wp.tid()
     a, b, k = contacts.a[c], contacts.b[c], slot[c]
-    body_a, body_b, r, gap = touching.a[c], touching.b[c], arranged.reach, contacts.gap[c]
+    body_a, body_b, r, gap = folded.a[c], folded.b[c], proxies.sphere, contacts.gap[c]
     n = wp.vec3(contacts.normal[c, 0], contacts.normal[c, 1], contacts.normal[c, 2])
     arm_a = wp.vec3(contacts.arm[c, 0], contacts.arm[c, 1], contacts.arm[c, 2])
     arm_b = arm_a + wp.vec3(float(r[a, 0] - r[b, 0]), float(r[a, 1] - r[b, 1]), float(r[a, 2] - r[b, 2]))
-    i, j = arranged.tag[a, MATERIAL], arranged.tag[b, MATERIAL]
-    near, overlaps = margin_of(margin, a, b, arranged), most_overlaps(c, touching, given.deep)
-    bias = bias_of(gap, near, overlaps, scalars.step, scalars.recovery, scalars.recovery_speed) * n
-    if given.carry.shape[0] > 0:
-        bias += wp.vec3(given.carry[c, 0], given.carry[c, 1], given.carry[c, 2])
-    friction, cohesion = friction_of(given.contact_values, i, j), cohesive_impulse(given.contact_values, i, j, gap, near, scalars.step)
+    i, j = proxies.tag[a, MATERIAL], proxies.tag[b, MATERIAL]
+    contact_distance, overlaps = margin_of(margin, a, b, proxies), most_overlaps(c, folded, given.overlap_count)
+    bias = bias_of(gap, contact_distance, overlaps, scalars.step, scalars.recovery, scalars.recovery_speed) * n
+    if given.surface_velocity.shape[0] > 0:
+        bias += wp.vec3(given.surface_velocity[c, 0], given.surface_velocity[c, 1], given.surface_velocity[c, 2])
+    friction, cohesion = (
+        friction_of(given.contact_values, i, j),
+        cohesive_impulse(given.contact_values, i, j, gap, contact_distance, scalars.step),
+    )
     rows.a[k] = body_a
     rows.b[k] = body_b
     rows.normal[k] = n
     rows.friction[k] = wp.vec2(friction, cohesion)
-    rows.mass[k] = wp.vec2(arranged.mass[a, 0], arranged.mass[b, 0])
+    rows.mass[k] = wp.vec2(proxies.mass[a, 0], proxies.mass[b, 0])
     if rows.balls.shape[0] > 0:
-        rows.balls[k] = ball_rows(a, b, n, arm_a, arm_b, arranged)
-        if arranged.tag[a, MOVES] == 0:  # an immovable body's turning enters as a surface velocity
-            bias -= wp.cross(angular(arranged.velocity, a), arm_a)
-        if arranged.tag[b, MOVES] == 0:
-            bias += wp.cross(angular(arranged.velocity, b), arm_b)
+        rows.balls[k] = ball_rows(a, b, n, arm_a, arm_b, proxies)
+        if proxies.tag[a, MOVES] == 0:  # an immovable body's turning enters as a surface velocity
+            bias -= wp.cross(angular(proxies.velocity, a), arm_a)
+        if proxies.tag[b, MOVES] == 0:
+            bias += wp.cross(angular(proxies.velocity, b), arm_b)
     else:
         rows.arm_a[k] = arm_a
         rows.arm_b[k] = arm_b
         ja, jb = numbers_of(unknowns.inertia, body_a), numbers_of(unknowns.inertia, body_b)
-        response = contact_responses(arranged.mass[a, 0] + arranged.mass[b, 0], ja, jb, n, arm_a, arm_b)
-        if arranged.tag[a, MOVES] != OTHER and arranged.tag[b, MOVES] != OTHER:  # balls turn as they do among balls alone
+        response = contact_responses(proxies.mass[a, 0] + proxies.mass[b, 0], ja, jb, n, arm_a, arm_b)
+        if proxies.tag[a, MOVES] != OTHER and proxies.tag[b, MOVES] != OTHER:  # balls turn as they do among balls alone
             response[3] = wp.max(ja[0] + jb[0], 1.0e-30)
         rows.response[k] = response
     rows.bias[k] = bias

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
-from gravel.engine import ALONE
-from gravel.formulas.momentum import NEVER, WILD
+from gravel.engine import NO_SYNC
+from gravel.formulas.momentum import DIVERGENCE_RATIO, NEVER
 from gravel.gpu.devices import REDUCERS, to_device, workers_of
 from gravel.gpu.launch import Graph, run
 from gravel.gpu.solve import assemble, colours, cones
@@ -37,8 +37,8 @@ class Vector(NamedTuple):
         return values
 
 
-class Later:
-    """Numbers that are read back from the device when somebody looks at them; until then it need not be waited for. They must be looked at
+class LazyReadback:
+    """Numbers that are read back from the device when they are first used; until then nothing waits for it. They must be looked at
     before the next call."""
 
     def __init__(self, read):
@@ -48,99 +48,100 @@ class Later:
         return iter(self.read())
 
 
-class Made(NamedTuple):
-    """What a problem is made from; see ``gravel.gpu.solve.assemble``."""
+class ProblemInputs(NamedTuple):
+    """The inputs of a problem; see ``gravel.gpu.solve.assemble``."""
 
     contacts: object
-    touching: object
-    arranged: object
+    folded_contacts: object
+    proxies: object
     contact_values: wp.array
     impulse: wp.array
     torque: wp.array
-    carry: wp.array
-    deep: wp.array
+    surface_velocity: wp.array
+    overlap_count: wp.array
     scalars: object
     margin: object
 
 
 class DeviceProblem:
-    def __init__(self, made, contacts, bodies, balls, rolling, inertia, rules, buffers, joints=NO_JOINTS, hosted=None, share=ALONE):
-        """``hosted``: bodies that joints or other processes act on (``mirror.Some``)."""
-        self.made, self.contacts, self.bodies, self.balls, self.rolling = made, contacts, bodies, balls, rolling
-        self.buffers, self.device, self.joints, self.share = buffers, buffers.device, joints, share
+    def __init__(self, inputs, contacts, bodies, balls, rolling, inertia, rules, buffers, joints=NO_JOINTS, host_bodies=None, sync=NO_SYNC):
+        """``host_bodies``: bodies that joints or other processes act on (``mirror.RowSubset``)."""
+        self.inputs, self.contacts, self.bodies, self.balls, self.rolling = inputs, contacts, bodies, balls, rolling
+        self.buffers, self.device, self.joints, self.sync = buffers, buffers.device, joints, sync
         self.coulomb = rules.coulomb
         self.own = kernels.kernels_for(balls, rolling)
         self.workers = workers_of(self.device)
         self.slot = self.rows = self.graph = self.parts = None
         self.unknowns = Unknowns()
-        self.device_velocity = made.arranged.velocity
+        self.device_velocity = inputs.proxies.velocity
         self.unknowns.velocity, self.unknowns.inertia = as_rows(self.device_velocity), inertia
-        self.begun, self.wild = False, NEVER
+        self.warm_started, self.divergence_ratio = False, NEVER
         array = buffers.array
         self.worst, self.total = array("worker_worst", self.workers), array("worker_total", self.workers, dtype=wp.float64)
         self.other_total = array("worker_other_total", self.workers, dtype=wp.float64)
         self.part_worst, self.part_total = array("part_worst", REDUCERS), array("part_total", REDUCERS, dtype=wp.float64)
         self.known, self.goes_on = array("known", 11), array("goes_on", 3, dtype=wp.int32)
-        self.alone = joints.count == 0 and share.alone  # nothing of the solution is the host's
-        self.hosted, self.velocity = hosted, None  # velocities on the host, where not
+        self.device_only = joints.count == 0 and sync.single_process  # nothing of the solution is the host's
+        self.host_bodies, self.velocity = host_bodies, None  # velocities on the host, where not
 
     # --- layout
     def lay_out(self, by_colour):
         """Fill the rows, once."""
         if self.rows is not None:
             return
-        made, m, buffers = self.made, self.contacts, self.buffers
+        inputs, m, buffers = self.inputs, self.contacts, self.buffers
         self.starts = np.array([0, m])
         if by_colour and m:
-            self.slot, self.starts = colours.colour_contacts(made.touching, m, made.arranged.mass, self.bodies, buffers)
-            self.wild = WILD if self.starts[-1] > self.starts[-2] else NEVER
+            self.slot, self.starts = colours.colour_contacts(inputs.folded_contacts, m, inputs.proxies.mass, self.bodies, buffers)
+            self.divergence_ratio = DIVERGENCE_RATIO if self.starts[-1] > self.starts[-2] else NEVER
             self.device_starts = buffers.array("colour_start", len(self.starts), dtype=wp.int32)
             to_device(self.starts.astype(np.int32), self.device_starts)
         else:
             self.slot = colours.keep_order(m, buffers)
         self._make_rows(m)
         given = ContactInput()
-        for name in ("contact_values", "impulse", "torque", "carry", "deep"):
-            setattr(given, name, getattr(made, name))
-        bodies = made.contacts, made.touching, self.slot, made.arranged
-        run(assemble.assemble, m, [*bodies, given, made.scalars, made.margin, self.rows, self.unknowns], self.device)
+        for name in ("contact_values", "impulse", "torque", "surface_velocity", "overlap_count"):
+            setattr(given, name, getattr(inputs, name))
+        bodies = inputs.contacts, inputs.folded_contacts, self.slot, inputs.proxies
+        run(assemble.assemble, m, [*bodies, given, inputs.scalars, inputs.margin, self.rows, self.unknowns], self.device)
         self.swept = self._split()
 
     def _make_rows(self, m):
         array, rows = self.buffers.array, Rows()
-        wide, vec3 = 0 if self.balls else m, wp.vec3
+        general, vec3 = 0 if self.balls else m, wp.vec3
         rows.a, rows.b = array("row_a", m, dtype=wp.int32), array("row_b", m, dtype=wp.int32)
         rows.normal, rows.bias = array("row_normal", m, dtype=vec3), array("row_bias", m, dtype=vec3)
         rows.friction, rows.mass = array("row_friction", m, dtype=wp.vec2), array("row_mass", m, dtype=wp.vec2)
-        rows.balls, rows.response = array("row_balls", m - wide, dtype=wp.vec4), array("row_response", wide, dtype=wp.vec4)
-        rows.arm_a, rows.arm_b = array("row_arm_a", wide, dtype=vec3), array("row_arm_b", wide, dtype=vec3)
+        rows.balls, rows.response = array("row_balls", m - general, dtype=wp.vec4), array("row_response", general, dtype=wp.vec4)
+        rows.arm_a, rows.arm_b = array("row_arm_a", general, dtype=vec3), array("row_arm_b", general, dtype=vec3)
         rows.rolling = array("row_rolling", m if self.rolling else 0, dtype=wp.vec2)
         self.rows, now = rows, self.unknowns
         turning = m if self.rolling else 0
         now.impulse, now.last_impulse = array("row_impulse", m, dtype=vec3), array("last_impulse", m, dtype=vec3)
         now.torque, now.last_torque = array("row_torque", turning, dtype=vec3), array("last_torque", turning, dtype=vec3)
         now.last_velocity = as_rows(array("last_velocity", self.bodies + 1, (8,)))
-        now.slip = array("sweep_slip", m if self.coulomb else 0)
+        now.de_saxce = array("sweep_slip", m if self.coulomb else 0)
 
     @functools.cached_property
     def incidence(self):
         return find_incidence(self.rows, self.contacts, self.bodies, self.buffers)
 
     # --- velocities on the host, where joints or other processes act on them
-    def _take(self):
+    def _download_velocities(self):
         """Velocities on the host, flat; only those of the hosted bodies are right."""
         if self.velocity is None:
             self.velocity = np.zeros((self.bodies + 1, 8), np.float32)
-        self.hosted.fetch(self.device_velocity, self.velocity)
+        self.host_bodies.fetch(self.device_velocity, self.velocity)
         return self.velocity.reshape(-1)
 
-    def _give(self):
-        self.hosted.send(self.velocity, self.device_velocity)
+    def _upload_velocities(self):
+        self.host_bodies.send(self.velocity, self.device_velocity)
 
-    def split(self, places, parts):
-        """Bodies that several processes act on: their ``places``, and how many each. Sweeps see them so, see ``gravel.cpu.solve.split``."""
+    def split(self, indices, parts):
+        """Mass splitting: ``indices`` of the bodies that several ranks act on, and the number of ranks. Sweeps see them so, see
+        ``gravel.cpu.solve.split``."""
         of_body = np.ones(self.bodies + 1, np.float32)
-        of_body[places] = parts
+        of_body[indices] = parts
         self.parts = wp.array(of_body, dtype=wp.float32, device=self.device)
 
     def _split(self):
@@ -150,7 +151,7 @@ class DeviceProblem:
         rows, unknowns, now = Rows(), Unknowns(), self.unknowns
         for name in ("a", "b", "normal", "bias", "friction", "arm_a", "arm_b", "rolling"):
             setattr(rows, name, getattr(self.rows, name))
-        for name in ("impulse", "torque", "velocity", "last_impulse", "last_torque", "last_velocity", "slip"):
+        for name in ("impulse", "torque", "velocity", "last_impulse", "last_torque", "last_velocity", "de_saxce"):
             setattr(unknowns, name, getattr(now, name))
         rows.mass, rows.balls, rows.response = (wp.clone(getattr(self.rows, name)) for name in ("mass", "balls", "response"))
         unknowns.inertia = wp.clone(now.inertia)
@@ -159,73 +160,75 @@ class DeviceProblem:
         return rows, unknowns
 
     # --- Gauss-Seidel
-    def begin(self):
+    def warm_start(self):
         self.lay_out(by_colour=True)
-        if not self.begun:
-            self._add(Vector(self.unknowns.impulse, self.unknowns.torque, self.joints.impulse), self.joints.begin)
-            (tame,) = self.share.largest(-self.wild)  # momentum is the same for all
-            self.wild = -tame
-            self.begun = True
+        if not self.warm_started:
+            self._add(Vector(self.unknowns.impulse, self.unknowns.torque, self.joints.impulse), self.joints.warm_start)
+            (smallest,) = self.sync.largest(-self.divergence_ratio)  # momentum is the same for all
+            self.divergence_ratio = -smallest
+            self.warm_started = True
         self.solved = False
-        self.calm()
+        self.restart_momentum()
 
     def _add(self, x, of_joints):
         """Velocities change by M^-1 D x; ``of_joints``: a function that does it for the joints."""
-        if not self.alone:
-            flat = self._take()
-            self.share.note(flat)
+        if not self.device_only:
+            flat = self._download_velocities()
+            self.sync.snapshot(flat)
         if self.contacts:
             run(self.own.apply, self.bodies, [self.rows, self.unknowns, *self.incidence, x.impulse, x.torque], self.device)
-        if not self.alone:
-            flat = self._take()
-            self.share.add(flat)
+        if not self.device_only:
+            flat = self._download_velocities()
+            self.sync.allreduce_increments(flat)
             if self.joints.count:
                 of_joints(flat)
-            self.share.publish(flat)
-            self._give()
+            self.sync.broadcast_joint_bodies(flat)
+            self._upload_velocities()
 
-    def calm(self):
+    def restart_momentum(self):
         now = self.unknowns
         for last, new in ((now.last_impulse, now.impulse), (now.last_torque, now.torque), (now.last_velocity, now.velocity)):
             if new.shape[0]:
                 wp.copy(last, new)
-        self._set_known(kernels.AGE, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, self.wild, 0.0, 0.0)
-        self.joints.calm()
+        self._set_known(kernels.AGE, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, self.divergence_ratio, 0.0, 0.0)
+        self.joints.restart_momentum()
 
     def _set_known(self, first, *values):
         part = self.known[first : first + len(values)]
         to_device(np.array(values, np.float32), part)
 
-    def sweep(self, passes, cap, enough):
-        if self.joints.count + self.contacts == 0 and self.share.alone:
-            return min(passes, 1)  # nothing to solve
-        self._set_known(kernels.CAP, cap, enough)
-        if self.contacts == 0 and self.joints.system is not None and self.share.alone:
-            return self._solve_joints(passes)
-        return self._sweep_alone(passes) if self.alone else self._sweep_with_host(passes, enough)
+    def sweep(self, iterations, max_momentum, tolerance):
+        if self.joints.count + self.contacts == 0 and self.sync.single_process:
+            return min(iterations, 1)  # nothing to solve
+        self._set_known(kernels.MAX_MOMENTUM, max_momentum, tolerance)
+        if self.contacts == 0 and self.joints.system is not None and self.sync.single_process:
+            return self._solve_joints(iterations)
+        return self._sweep_on_device(iterations) if self.device_only else self._sweep_with_host(iterations, tolerance)
 
-    def _solve_joints(self, passes):
+    def _solve_joints(self, iterations):
         """Joints that are solved at once need one pass, and there is nothing for a second."""
         if self.solved:
             return 0
-        self.joints.sweep(self._take(), refines=True)
-        self._give()
+        self.joints.sweep(self._download_velocities(), refines=True)
+        self._upload_velocities()
         self.solved = True
-        return min(passes, 1)
+        return min(iterations, 1)
 
-    def _sweep_alone(self, passes):
+    def _sweep_on_device(self, iterations):
         if self.graph is None:
             self.graph = Graph(
-                self.device, lambda: wp.capture_while(self.goes_on, self._pass), [kernels.set_pace, self.own.renew_slip, self.own.sweep]
+                self.device,
+                lambda: wp.capture_while(self.goes_on, self._pass),
+                [kernels.set_nesterov_step, self.own.update_de_saxce, self.own.sweep],
             )
-        to_device(np.array([1, 0, passes], np.int32), self.goes_on)
+        to_device(np.array([1, 0, iterations], np.int32), self.goes_on)
         self.graph.start()
         return int(self.goes_on.numpy()[1])
 
     def _pass(self):
         """One sweep: momentum, the colours one after the other, the rest, and what has changed."""
         now = self.unknowns
-        run(kernels.set_pace, 1, [self.known], self.device)
+        run(kernels.set_nesterov_step, 1, [self.known], self.device)
         run(kernels.carry_on, self.bodies, [self.known, now.velocity, now.last_velocity], self.device)
         self._contacts_of_pass()
         parts = self._reduce()
@@ -234,7 +237,7 @@ class DeviceProblem:
     def _contacts_of_pass(self):
         device, coulomb = self.device, float(self.coulomb)
         if self.coulomb:
-            run(self.own.renew_slip, self.contacts, [self.rows, self.unknowns, self.known], device)
+            run(self.own.update_de_saxce, self.contacts, [self.rows, self.unknowns, self.known], device)
         run(kernels.clear, self.workers, [self.worst, self.total], device)
         for colour in np.flatnonzero(np.diff(self.starts)).tolist():
             workers = self.workers if colour < len(self.starts) - 2 else 1
@@ -248,33 +251,33 @@ class DeviceProblem:
         run(kernels.reduce, parts, [self.workers, share, self.worst, self.total, self.part_worst, self.part_total], self.device)
         return parts
 
-    def _sweep_with_host(self, passes, enough):
+    def _sweep_with_host(self, iterations, tolerance):
         """Each pass by itself: joints come last in it, so that they are closed when they are solved at once."""
         if self.graph is None and self.contacts:
-            self.graph = Graph(self.device, self._contacts_of_pass, [kernels.set_pace, self.own.renew_slip, self.own.sweep])
+            self.graph = Graph(self.device, self._contacts_of_pass, [kernels.set_nesterov_step, self.own.update_de_saxce, self.own.sweep])
         now, done = self.unknowns, 0
-        while done < passes:
+        while done < iterations:
             done += 1
-            run(kernels.set_pace, 1, [self.known], self.device)
+            run(kernels.set_nesterov_step, 1, [self.known], self.device)
             run(kernels.carry_on, self.bodies, [self.known, now.velocity, now.last_velocity], self.device)
             beta = float(self.known.numpy()[kernels.BETA])
-            flat = self._take()
-            self.share.note(flat)
-            uphill, change = 0.0, 0.0
+            flat = self._download_velocities()
+            self.sync.snapshot(flat)
+            ascent, change = 0.0, 0.0
             if self.contacts:
                 self.graph.start()
-                change, uphill = self._found()
-                flat = self._take()
-            self.share.add(flat, split=True)
+                change, ascent = self._found()
+                flat = self._download_velocities()
+            self.sync.allreduce_increments(flat, split=True)
             if self.joints.count:
                 more, most = self.joints.sweep_on(flat, beta)
-                uphill, change = uphill + more, max(change, most)
-            self.share.publish(flat)
-            self._give()
-            uphill, change = self.share.both(uphill, change)
-            self._set_known(kernels.UPHILL, uphill)
+                ascent, change = ascent + more, max(change, most)
+            self.sync.broadcast_joint_bodies(flat)
+            self._upload_velocities()
+            ascent, change = self.sync.total_and_largest(ascent, change)
+            self._set_known(kernels.ASCENT, ascent)
             self._set_known(kernels.CHANGE, change)
-            if change <= enough:
+            if change <= tolerance:
                 break
         return done
 
@@ -294,10 +297,10 @@ class DeviceProblem:
             worst = worst if math.isfinite(squares) else math.inf  # a maximum may pass over what is not a number, a sum does not
         rows = self.joints.count
         if rows:
-            joint_worst, joint_squares = self.joints.measure_residual(self._take())
+            joint_worst, joint_squares = self.joints.measure_residual(self._download_velocities())
             worst = max(worst, joint_worst) if math.isfinite(joint_squares) else math.inf
             squares += joint_squares
-        (worst,), (squares, rows) = self.share.largest(worst), self.share.total(squares, self.contacts + rows)
+        (worst,), (squares, rows) = self.sync.largest(worst), self.sync.total(squares, self.contacts + rows)
         return worst, (squares / max(rows, 1)) ** 0.5
 
     def solve_bodies(self, samples):
@@ -315,7 +318,7 @@ class DeviceProblem:
         wp.copy(self.free_velocity, self.unknowns.velocity)
         self.eta = self.buffers.array("steps", self.contacts, dtype=wp.vec2)
         run(self.own.list_steps, self.contacts, [self.rows, self.eta], self.device)
-        self.slip = self.buffers.fresh("slip", self.contacts if self.coulomb else 0, wp.float32)
+        self.de_saxce = self.buffers.fresh("de_saxce", self.contacts if self.coulomb else 0, wp.float32)
         x = self._new()
         self.copy(Vector(self.unknowns.impulse, self.unknowns.torque, self.joints.impulse), x)
         return x
@@ -334,19 +337,19 @@ class DeviceProblem:
         wp.copy(self.unknowns.velocity, self.free_velocity)
         self._add(x, lambda flat: self.joints.apply(x.joints, flat))
 
-    def step_and_project(self, y, g, step, relaxation, out):
+    def projected_step(self, y, g, step, relaxation, out):
         start = self.rows, self.eta, y.of_contacts(), g.of_contacts()
-        numbers = self.slip, step, relaxation, self.contacts, self.workers
-        run(cones.step_and_project, self.workers, [*start, *numbers, out.of_contacts(), self.total, self.other_total], self.device)
+        numbers = self.de_saxce, step, relaxation, self.contacts, self.workers
+        run(cones.projected_step, self.workers, [*start, *numbers, out.of_contacts(), self.total, self.other_total], self.device)
         rows, of_joints = self.joints.rows, (0.0, 0.0)
         if self.joints.count:
             d = relaxation * (np.clip(y.joints - step * rows.eta * g.joints, rows.lower, rows.upper) - y.joints)
             of_joints = float(d @ (d / rows.eta)), float(g.joints @ d)
             out.joints[:] = y.joints + d
-        return Later(lambda: self._sums_of_step(*of_joints))
+        return LazyReadback(lambda: self._sums_of_step(*of_joints))
 
     def _sums_of_step(self, square, slope):
-        return self.share.total(square + self._sum(self.total), slope + self._sum(self.other_total))
+        return self.sync.total(square + self._sum(self.total), slope + self._sum(self.other_total))
 
     def _sum(self, total):
         parts = min(REDUCERS, self.workers)
@@ -363,12 +366,12 @@ class DeviceProblem:
         if self.joints.count:
             d = (np.clip(x.joints - rows.eta * g.joints, rows.lower, rows.upper) - x.joints) / rows.eta
             worst, squares = max(worst, float(np.abs(d).max())), squares + float(d @ d)
-        (worst,), (squares, number) = self.share.largest(worst), self.share.total(squares, self.contacts + self.joints.count)
+        (worst,), (squares, number) = self.sync.largest(worst), self.sync.total(squares, self.contacts + self.joints.count)
         return worst, math.sqrt(squares / max(number, 1.0))
 
-    def renew_slip(self, g):
+    def update_de_saxce(self, g):
         if self.coulomb:
-            run(cones.slip_terms, self.contacts, [self.rows, g.impulse, self.slip], self.device)
+            run(cones.de_saxce_terms, self.contacts, [self.rows, g.impulse, self.de_saxce], self.device)
         self.joints.doubted = True
 
     def dot(self, a, b, c, d):
@@ -377,7 +380,7 @@ class DeviceProblem:
             run(cones.dot_of_differences, self.workers, [a[part], b[part], c[part], d[part], self.workers, self.total], self.device)
             total += self._sum(self.total)
         total += float((a.joints - b.joints) @ (c.joints - d.joints))
-        return self.share.total(total)[0]
+        return self.sync.total(total)[0]
 
     def extrapolate(self, x, old, beta, out):
         for part in range(2 if self.rolling else 1):

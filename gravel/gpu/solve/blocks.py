@@ -21,9 +21,9 @@ from gravel.gpu.solve.assemble import inertia_of
 from gravel.gpu.structs import Rows, Unknowns, vec8
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
-AGE, UPHILL, CAP, ENOUGH, BETA, CHANGE, FIRST, SHARE, WILD, GOES_ON, SWEEPS = range(11)  # what a sweep knows of the last one
+AGE, ASCENT, MAX_MOMENTUM, SWEEP_TOLERANCE, BETA, CHANGE, FIRST, SHARE, DIVERGENCE_RATIO, GOES_ON, SWEEPS = range(11)  # of the last sweep
 RENEWED = wp.constant(momentum.RENEWED)
-pace, ball_responses = FORMS.of(momentum).pace, FORMS.of(responses).ball_responses
+nesterov_step, ball_responses = FORMS.of(momentum).nesterov_step, FORMS.of(responses).ball_responses
 _cones, _laws = FORMS.of(cones), FORMS.of(contact_laws)
 best_impulse, best_torque, project, project_torque = _cones.best_impulse, _cones.best_torque, _cones.project, _cones.project_torque
 lagged_share, renewed_slip, sliding_speed = _laws.lagged_share, _laws.renewed_slip, _laws.sliding_speed
@@ -126,7 +126,7 @@ def contact_solver(balls: bool, rolling: bool):
 
     @wp.func
     def solve_contact(rows: Rows, unknowns: Unknowns, i: int, coulomb: float, beta: float):
-        """(square of the change, m2/s2, and what it adds to ``uphill``) of the sweep's step at one contact."""
+        """(square of the change, m2/s2, and what it adds to ``ascent``) of the sweep's step at one contact."""
         a, b, n = rows.a[i], rows.b[i], rows.normal[i]
         va, vb = 1.0 * unknowns.velocity[a], 1.0 * unknowns.velocity[b]
         it, mu = answer(rows, i, va, vb), rows.friction[i][0]
@@ -134,11 +134,11 @@ def contact_solver(balls: bool, rolling: bool):
         p = last + beta * (last - unknowns.last_impulse[i])  # the velocities are extrapolated already
         unknowns.last_impulse[i] = last
         lag = float(1.0)
-        slip = float(0.0)
+        de_saxce = float(0.0)
         if coulomb > 0.0:
             lag = lagged_share(mu)
-            slip = lag * unknowns.slip[i]
-        x, y, z, load = best_impulse(p, it.u, n, mu, rows.friction[i][1], slip, it.response_n, it.response_t, lag)
+            de_saxce = lag * unknowns.de_saxce[i]
+        x, y, z, load = best_impulse(p, it.u, n, mu, rows.friction[i][1], de_saxce, it.response_n, it.response_t, lag)
         now = wp.vec3(x, y, z)
         d = now - p
         unknowns.impulse[i] = now
@@ -187,14 +187,14 @@ def sweep_kernels(balls: bool, rolling: bool) -> SimpleNamespace:
         high = float(0.0)
         climb = wp.float64(0.0)
         for i in range(start[colour] + t, start[colour + 1], workers):
-            error, uphill = solve_contact(rows, unknowns, i, coulomb, known[BETA])
+            error, ascent = solve_contact(rows, unknowns, i, coulomb, known[BETA])
             high = wp.max(high, error)
-            climb += wp.float64(uphill)
+            climb += wp.float64(ascent)
         worst[t] = wp.max(worst[t], high)
         total[t] = total[t] + climb
 
     @wp.kernel(module="unique", enable_backward=False)
-    def renew_slip(rows: Rows, unknowns: Unknowns, known: wp.array(dtype=float)):
+    def update_de_saxce(rows: Rows, unknowns: Unknowns, known: wp.array(dtype=float)):
         """De Saxcé's terms, if it is their turn."""
         i = wp.tid()
         if wp.mod(known[SWEEPS], RENEWED) == 1.0:
@@ -202,10 +202,10 @@ def sweep_kernels(balls: bool, rolling: bool) -> SimpleNamespace:
             mu = rows.friction[i][0]
             term = mu * sliding_speed(it.u, rows.normal[i])
             if known[SWEEPS] > 1.0:  # not the first
-                term = renewed_slip(unknowns.slip[i], term, lagged_share(mu))
-            unknowns.slip[i] = term
+                term = renewed_slip(unknowns.de_saxce[i], term, lagged_share(mu))
+            unknowns.de_saxce[i] = term
 
-    return SimpleNamespace(sweep=sweep, renew_slip=renew_slip)
+    return SimpleNamespace(sweep=sweep, update_de_saxce=update_de_saxce)
 
 
 @functools.cache
@@ -307,9 +307,11 @@ def kernels_for(balls: bool, rolling: bool) -> SimpleNamespace:
 
 
 @wp.kernel
-def set_pace(known: wp.array(dtype=float)):
+def set_nesterov_step(known: wp.array(dtype=float)):
     """How far the next sweep is carried on."""
-    age, beta, first, share = pace(known[AGE], known[UPHILL], known[CAP], known[CHANGE], known[FIRST], known[SHARE], known[WILD])
+    age, beta, first, share = nesterov_step(
+        known[AGE], known[ASCENT], known[MAX_MOMENTUM], known[CHANGE], known[FIRST], known[SHARE], known[DIVERGENCE_RATIO]
+    )
     known[AGE] = age
     known[BETA] = beta
     known[FIRST] = first
@@ -363,9 +365,9 @@ def finish_sweep(
     for k in range(parts):
         high = wp.max(high, worst[k])
         sum += total[k]
-    known[UPHILL] = float(sum)
+    known[ASCENT] = float(sum)
     known[CHANGE] = wp.sqrt(high)
     goes_on[1] = goes_on[1] + 1
     goes_on[0] = 0
-    if known[CHANGE] > known[ENOUGH] and goes_on[1] < goes_on[2]:
+    if known[CHANGE] > known[SWEEP_TOLERANCE] and goes_on[1] < goes_on[2]:
         goes_on[0] = 1

@@ -37,7 +37,7 @@ def moves(i: int, mass: wp.array2d(dtype=float)):
 @wp.kernel
 def nominate(
     mass: wp.array2d(dtype=float),
-    touching: Contacts,
+    folded: Contacts,
     left: wp.array(dtype=int),
     colour: wp.array(dtype=int),
     first: wp.array(dtype=wp.int64),
@@ -47,7 +47,7 @@ def nominate(
     if colour[c] >= 0:
         return
     own = (wp.int64(priority(c)) << wp.int64(32)) | wp.int64(c)
-    a, b = touching.a[c], touching.b[c]
+    a, b = folded.a[c], folded.b[c]
     if moves(a, mass):
         wp.atomic_max(first, a, own)
     if moves(b, mass):
@@ -65,7 +65,7 @@ def lowest_free(taken: wp.uint64):
 @wp.kernel
 def choose(
     mass: wp.array2d(dtype=float),
-    touching: Contacts,
+    folded: Contacts,
     left: wp.array(dtype=int),
     first: wp.array(dtype=wp.int64),
     taken: wp.array(dtype=wp.uint64),
@@ -76,7 +76,7 @@ def choose(
     if colour[c] >= 0:
         return
     own = (wp.int64(priority(c)) << wp.int64(32)) | wp.int64(c)
-    a, b = touching.a[c], touching.b[c]
+    a, b = folded.a[c], folded.b[c]
     move_a, move_b = moves(a, mass), moves(b, mass)
     if (move_a and first[a] != own) or (move_b and first[b] != own):
         return
@@ -133,7 +133,7 @@ def own_slots(slot: wp.array(dtype=int)):
     slot[wp.tid()] = wp.tid()
 
 
-def colour_contacts(touching, total, mass, bodies, buffers):
+def colour_contacts(folded, total, mass, bodies, buffers):
     """(slot of each contact in the order of colours, where each colour starts in it; the last is the rest's): rest may be empty."""
     array, device = buffers.array, buffers.device
     colour, place = array("colour", 2 * total, dtype=wp.int32), array("colour_place", 2 * total, dtype=wp.int32)
@@ -146,8 +146,8 @@ def colour_contacts(touching, total, mass, bodies, buffers):
     run(own_slots, total, [left], device)
     while left.shape[0] and rounds < ROUNDS:
         for _ in range(AT_ONCE):
-            run(nominate, left.shape[0], [mass, touching, left, colour, first], device)
-            run(choose, left.shape[0], [mass, touching, left, first, taken, colour], device)
+            run(nominate, left.shape[0], [mass, folded, left, colour, first], device)
+            run(choose, left.shape[0], [mass, folded, left, first, taken, colour], device)
         rounds += AT_ONCE
         left = _still_left(left, colour, rounds, buffers)
     run(finish_colours, total, [colour, place, count], device)

@@ -15,12 +15,12 @@ sliding_speed = FORMS.of(contact_laws).sliding_speed
 
 
 @wp.kernel
-def step_and_project(
+def projected_step(
     rows: Rows,
     eta: wp.array(dtype=wp.vec2),
     y: Impulses,
     g: Impulses,
-    slip: wp.array(dtype=float),
+    de_saxce: wp.array(dtype=float),
     step: float,
     relaxation: float,
     count: int,
@@ -29,15 +29,15 @@ def step_and_project(
     squares: wp.array(dtype=wp.float64),
     slopes: wp.array(dtype=wp.float64),
 ):
-    """x := relaxation P(y - step eta (g + slip n)) + (1 - relaxation) y; with d = x - y, |d|^2 and g . d."""
+    """x := relaxation P(y - step eta (g + s n)) + (1 - relaxation) y; with d = x - y, |d|^2 and g . d."""
     t = wp.tid()
     square = wp.float64(0.0)
     slope = wp.float64(0.0)
     for i in range(t, count, workers):
         n = rows.normal[i]
         grad = 1.0 * g.impulse[i]
-        if slip.shape[0] > 0:
-            grad = grad + slip[i] * n
+        if de_saxce.shape[0] > 0:
+            grad = grad + de_saxce[i] * n
         p, load = onto_cone(y.impulse[i] - step * eta[i][0] * grad, n, rows.friction[i][0], rows.friction[i][1])
         d = relaxation * (p - y.impulse[i])
         x.impulse[i] = y.impulse[i] + d
@@ -88,10 +88,10 @@ def measure(
 
 
 @wp.kernel
-def slip_terms(rows: Rows, g: wp.array(dtype=wp.vec3), slip: wp.array(dtype=float)):
+def de_saxce_terms(rows: Rows, g: wp.array(dtype=wp.vec3), de_saxce: wp.array(dtype=float)):
     """slip := mu |u_t| of each contact, De Saxcé's terms."""
     i = wp.tid()
-    slip[i] = rows.friction[i][0] * sliding_speed(g[i], rows.normal[i])
+    de_saxce[i] = rows.friction[i][0] * sliding_speed(g[i], rows.normal[i])
 
 
 @wp.func

@@ -2,67 +2,68 @@
 
 import warp as wp
 
-from gravel.gpu.structs import Contacts, Memory
+from gravel.gpu.structs import ContactCache, Contacts
 
 wp.set_module_options({"enable_backward": False, "max_unroll": 0})
 
 
 @wp.func
-def recall(owner: int, a: wp.int64, b: wp.int64, feature: int, memory: Memory):
-    """Index of the remembered contact between ids a and b that the body in row ``owner`` found, or -1."""
-    if owner >= memory.first.shape[0]:
+def find_cached(owner: int, a: wp.int64, b: wp.int64, feature: int, cache: ContactCache):
+    """Index of the cached contact between ids a and b that the body in row ``owner`` found, or -1."""
+    if owner >= cache.first.shape[0]:
         return -1
-    for c in range(memory.first[owner], memory.first[owner] + memory.number[owner]):
-        if memory.feature[c] == feature:
-            if (memory.a[c] == a and memory.b[c] == b) or (memory.a[c] == b and memory.b[c] == a):
+    for c in range(cache.first[owner], cache.first[owner] + cache.number[owner]):
+        if cache.feature[c] == feature:
+            if (cache.a[c] == a and cache.b[c] == b) or (cache.a[c] == b and cache.b[c] == a):
                 return c
     return -1
 
 
 @wp.kernel
 def match_contacts(
-    touching: Contacts,
+    folded: Contacts,
     identity: wp.array(dtype=wp.int64),
-    memory: Memory,
+    cache: ContactCache,
     impulse: wp.array2d(dtype=float),
     torque: wp.array2d(dtype=float),
 ):
-    """``impulse`` (and ``torque``) := what the memory holds for each contact, else zero. ``touching`` has bodies, whose places are rows."""
+    """``impulse`` (and ``torque``) := what the cache holds for each contact, else zero. ``folded`` has bodies: their proxies have the
+    indices of their rows."""
     c = wp.tid()
-    i, j = touching.a[c], touching.b[c]
+    i, j = folded.a[c], folded.b[c]
     a, b = identity[i], identity[j]
-    old = recall(i, a, b, touching.feature[c], memory)
+    old = find_cached(i, a, b, folded.feature[c], cache)
     if old < 0:
-        old = recall(j, a, b, touching.feature[c], memory)
+        old = find_cached(j, a, b, folded.feature[c], cache)
     for k in range(3):
         impulse[c, k] = 0.0
         if torque.shape[0] > 0:
             torque[c, k] = 0.0
     if old >= 0:
         sign = 1.0
-        if memory.a[old] != a:
+        if cache.a[old] != a:
             sign = -1.0
         for k in range(3):
-            impulse[c, k] = sign * memory.impulse[old, k]
-            if torque.shape[0] > 0 and memory.torque.shape[0] > 0:
-                torque[c, k] = sign * memory.torque[old, k]
+            impulse[c, k] = sign * cache.impulse[old, k]
+            if torque.shape[0] > 0 and cache.torque.shape[0] > 0:
+                torque[c, k] = sign * cache.torque[old, k]
 
 
 @wp.kernel
-def remember(
+def store_impulses(
     contacts: Contacts,
     identity: wp.array(dtype=wp.int64),
     slot: wp.array(dtype=int),
     impulse: wp.array(dtype=wp.vec3),
     torque: wp.array(dtype=wp.vec3),
-    memory: Memory,
+    cache: ContactCache,
 ):
-    """The memory := this step's contacts and the impulses that the solver left."""
+    """The cache := this step's contacts and the impulses that the solver left."""
     c = wp.tid()
-    memory.a[c] = identity[contacts.a[c]]
-    memory.b[c] = identity[contacts.b[c]]
-    memory.feature[c] = contacts.feature[c]
+    cache.a[c] = identity[contacts.a[c]]
+    cache.b[c] = identity[contacts.b[c]]
+    cache.feature[c] = contacts.feature[c]
     for k in range(3):
-        memory.impulse[c, k] = impulse[slot[c]][k]
+        cache.impulse[c, k] = impulse[slot[c]][k]
         if torque.shape[0] > 0:
-            memory.torque[c, k] = torque[slot[c]][k]
+            cache.torque[c, k] = torque[slot[c]][k]

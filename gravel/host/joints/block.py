@@ -41,8 +41,8 @@ class JointBlock:
     def count(self):
         return len(self.rows.eta)
 
-    def begin(self, velocity):
-        """Velocities take the starting impulses in."""
+    def warm_start(self, velocity):
+        """Apply the starting impulses to the velocities."""
         joint_rows.apply_joints(self.rows, self.impulse, velocity)
 
     def sweep(self, velocity, refines=False):
@@ -68,8 +68,17 @@ class JointBlock:
             self.rows.bias[:] = self.first_bias
 
     def _solve(self, impulse, velocity, revises, rounds):
-        given = self.own_rows, self.members, self.held, self.system, impulse, velocity, direct.slack_of(velocity.dtype), self.most_yield
-        return direct.solve_rows(*given, revises, rounds if self.step > 0.0 else -1, self.curves, self.step, self.parts)
+        system_of_rows = (
+            self.own_rows,
+            self.members,
+            self.held,
+            self.system,
+            impulse,
+            velocity,
+            direct.slack_of(velocity.dtype),
+            self.most_yield,
+        )
+        return direct.solve_rows(*system_of_rows, revises, rounds if self.step > 0.0 else -1, self.curves, self.step, self.parts)
 
     def foresee(self, velocity):
         """Impulses of all rows from these velocities, in the absence of contacts; nothing is kept, and ``renew`` is next."""
@@ -80,7 +89,7 @@ class JointBlock:
         self._solve(impulse, velocity, True, -1)
         return impulse
 
-    def calm(self):
+    def restart_momentum(self):
         """The next sweep starts without momentum."""
         self.last[:] = self.impulse
 

@@ -357,7 +357,7 @@ def begin_rows(rows, held, impulse, most):
 
 
 @njit(**INNER)
-def settle(rows, members, held, system, impulse, work, slack, most, revises):
+def solve_active_set(rows, members, held, system, impulse, work, slack, most, revises):
     """Solve all free rows, and find out which rows are free where ``revises``."""
     rounds = 0
     while True:
@@ -385,13 +385,13 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
     by a radian a step it need not converge: then the first bias and its velocities are the answer. ``rounds`` < 0: the bias stays.
     Returns its last change, or infinity where it did not converge.
 
-    ``rows`` refer to the members' places. The work is done on a copy of their velocities in double precision: on the way to the
+    ``rows`` refer to members. The work is done on a copy of their velocities in double precision: on the way to the
     set of free rows, rows that contradict each other may ask for enormous impulses."""
-    work = np.empty(8 * members.row.size)
-    for k in range(members.row.size):
+    work = np.empty(8 * members.velocity_row.size)
+    for k in range(members.velocity_row.size):
         for c in range(8):
-            work[8 * k + c] = velocity[8 * members.row[k] + c]
-    settle(rows, members, held, system, impulse, work, slack, most, revises)
+            work[8 * k + c] = velocity[8 * members.velocity_row[k] + c]
+    solve_active_set(rows, members, held, system, impulse, work, slack, most, revises)
     change = 0.0
     if rounds > 0:
         bias_0, impulse_0, work_0 = rows.bias.copy(), impulse.copy(), work.copy()
@@ -401,7 +401,7 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
     for _ in range(rounds):
         if change >= before:
             break
-        settle(rows, members, held, system, impulse, work, slack, most, revises)
+        solve_active_set(rows, members, held, system, impulse, work, slack, most, revises)
         if change <= slack:
             break  # what the bias would change by now is less by far
         before, change = change, renew_bias(curves, members, step, parts, rows, work)
@@ -409,10 +409,10 @@ def solve_rows(rows, members, held, system, impulse, velocity, slack, most, revi
         rows.bias[:] = bias_0
         impulse[:] = impulse_0
         work[:] = work_0
-        settle(rows, members, held, system, impulse, work, slack, most, revises)
+        solve_active_set(rows, members, held, system, impulse, work, slack, most, revises)
         change = np.inf
-    for k in range(members.row.size):
+    for k in range(members.velocity_row.size):
         if system.entry_first[k] >= 0:
             for c in range(8):
-                velocity[8 * members.row[k] + c] = work[8 * k + c]
+                velocity[8 * members.velocity_row[k] + c] = work[8 * k + c]
     return change

@@ -32,14 +32,14 @@ ARM_A, ARM_B, APART, AXES_A, AXES_B, TURNED, SEEN = 0, 3, 6, 9, 18, 27, 31
 STIFF = 1.0  # (w h)^2 from which on links count as stiff
 NEAR = 0.1  # of that: forces may well make them stiff within a step
 FORBIDDEN = 1e9  # times its inertia: what a turn counts for that a row does not allow at all
-LENT = 0.05  # of a body's inertia: what may count for the bodies that it is joined with
+LENT_INERTIA = 0.05  # of a body's inertia: what may count for the bodies that it is joined with
 CALM = 0.2  # of the added inertia's momentum relative to the links around: what a step takes from a stiff link
 
 
 class Anchors(NamedTuple):
     """One row per joint."""
 
-    member_a: np.ndarray  # (j,) place among the members, -1: the world
+    member_a: np.ndarray  # (j,) index among the members, -1: the world
     member_b: np.ndarray
     point_a: np.ndarray  # (j, 3) m, in the frame of the body
     point_b: np.ndarray
@@ -53,8 +53,8 @@ class Members(NamedTuple):
     """The bodies that have joints, one row each."""
 
     id: np.ndarray  # (k,)
-    place: np.ndarray  # (k,) row in the engine's state, -1: the body is gone
-    row: np.ndarray  # (k,) place of the velocity in the solver
+    state_row: np.ndarray  # (k,) row in the engine's state, -1: the body is gone
+    velocity_row: np.ndarray  # (k,) row of its velocity in the solver
     status: np.ndarray  # (k,)
     position: np.ndarray  # (k, 3)
     quaternion: np.ndarray  # (k, 4)
@@ -103,8 +103,8 @@ def turned_tensor(m, x, y, z, out, k):
 @njit(**INNER)
 def gather_members(tag, position, quaternion, velocity, inverse_mass, step, members):
     """Fill the members' poses, masses and velocities, and where they would be after ``step``."""
-    for k in range(members.place.size):
-        b = members.place[k]
+    for k in range(members.state_row.size):
+        b = members.state_row[k]
         if b < 0:
             members.status[k] = REMOVED
             members.inverse_mass[k] = members.mass[k] = 0.0
@@ -153,7 +153,7 @@ def look_ahead(members, velocity, step, parts):
     """Where members that can move would be after ``step`` with velocities (8 numbers a member) that a solver has found. (Where the step
     is taken in two halves, a turn in one part differs by h^3: enough for a machine in space to lose 1e-4 of its energy in 30 s.)"""
     position, quaternion, moments = members.ahead_position, members.ahead_quaternion, members.inverse_moments
-    for k in range(members.place.size):
+    for k in range(members.state_row.size):
         if members.status[k] != MOVABLE:
             continue
         i = 8 * k
@@ -184,13 +184,13 @@ def add_leverage(member, arm, fx, fy, fz, leverage):
 @njit(**INNER)
 def gather_leverage(anchors, members, force):
     """(k, 3, 3) what the forces of the joints resist turns of the members with."""
-    leverage = np.zeros((members.place.size, 3, 3))
+    leverage = np.zeros((members.state_row.size, 3, 3))
     for j in range(anchors.member_a.size):
         fx, fy, fz = force[j, 0], force[j, 1], force[j, 2]
         if anchors.broken[j] == 0 and fx * fx + fy * fy + fz * fz > 0.0:
             a, b = anchors.member_a[j], anchors.member_b[j]
-            _, arm_a, _ = place(a, anchors.point_a[j], anchors.frame_a[j], members.position, members.quaternion)
-            _, arm_b, _ = place(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
+            _, arm_a, _ = joint_frame_of(a, anchors.point_a[j], anchors.frame_a[j], members.position, members.quaternion)
+            _, arm_b, _ = joint_frame_of(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
             add_leverage(a, arm_a, -fx, -fy, -fz, leverage)
             add_leverage(b, arm_b, fx, fy, fz, leverage)
     return leverage
@@ -206,7 +206,7 @@ def quadratic(t, x, y, z):
 def share_masses(anchors, members, laws, rows):
     """(m,) whether a row holds its bodies whatever it takes; (k,) into how many shares each member's mass, and its inertia, go, so that
     each such row can count one for each body that it acts on. Rows at right angles to each other count different motions of a mass."""
-    dead, count = dead_joints(anchors, members), members.place.size
+    dead, count = dead_joints(anchors, members), members.state_row.size
     holds, along, turns = np.zeros(laws.role.size, np.bool_), np.zeros((count, 3, 3)), np.zeros(count)
     for k in range(laws.role.size):
         gone = dead[laws.joint[k]] or anchors.broken[laws.owner[k]] > 0 or (laws.joint_2[k] >= 0 and dead[laws.joint_2[k]])
@@ -238,8 +238,8 @@ def support_members(anchors, members, laws, rows, doubted, inertia):
     kinetic energy of that is (w . omega)^2 / (2 J' M^-1 J'^T) or more (Cauchy and Schwarz), as if the body had w w^T / (J' M^-1 J'^T)
     more of inertia. On a hinge at an arm r that is m r^2; between bodies that turn along, next to nothing. Where a whole chain sways,
     the sum over its members must not exceed the energy there is, so each row gets its share of M only: of masses, which count for
-    nothing else, the whole is shared out; of moments of inertia, which count for their own body, the part ``LENT``. (Were it the whole,
-    (w h)^2 could be 2: stable as long as forces stay, but a chain that whips breaks.)"""
+    nothing else, the whole is shared out; of moments of inertia, which count for their own body, the part ``LENT_INERTIA``. (Were it the
+    whole, (w h)^2 could be 2: stable as long as forces stay, but a chain that whips breaks.)"""
     holds, lines, turns = share_masses(anchors, members, laws, rows)
     for k in range(holds.size):
         if not holds[k]:
@@ -248,15 +248,15 @@ def support_members(anchors, members, laws, rows, doubted, inertia):
         for e in range(rows.start[k], rows.start[k + 1]):
             b, (lx, ly, lz, x, y, z) = rows.member[e], rows.jacobian[e]
             whole += lines[b] * members.inverse_mass[b] * (lx * lx + ly * ly + lz * lz)
-            whole += turns[b] / LENT * quadratic(members.inverse_inertia[b], x, y, z)
+            whole += turns[b] / LENT_INERTIA * quadratic(members.inverse_inertia[b], x, y, z)
         for e in range(rows.start[k], rows.start[k + 1]):
             b, w = rows.member[e], rows.jacobian[e, 3:]
             turn = quadratic(members.inverse_inertia[b], w[0], w[1], w[2])
             if doubted[b] and turn > 0.0:
-                rest = max(whole - turns[b] / LENT * turn, turn / FORBIDDEN)
+                remainder = max(whole - turns[b] / LENT_INERTIA * turn, turn / FORBIDDEN)
                 for i in range(3):
                     for j in range(3):
-                        inertia[b, i, j] += w[i] * w[j] / rest
+                        inertia[b, i, j] += w[i] * w[j] / remainder
 
 
 @njit(**INNER)
@@ -269,7 +269,7 @@ def stiffen_members(anchors, members, laws, rows, force, step):
     where and as far as h^2 K exceeds the inertia that a turn must move, so that mechanisms that are not stiff move, and keep their
     angular momentum, exactly as without. (h^2 K / 4, the rule of average acceleration, is stable too, but just so: K follows from
     forces that are not quite those of the step, and where these grow it is too small.)"""
-    count = members.place.size
+    count = members.state_row.size
     leverage, moved = gather_leverage(anchors, members, force), np.zeros((count, 3, 3))
     doubted, doubts, near = np.zeros(count, np.bool_), 0, False
     for k in range(count):
@@ -377,19 +377,19 @@ def calm_members(anchors, members, added, weight):
 @njit(**INNER)
 def write_inertia(members, inertia):
     """The members' inverse inertia, as the contacts see it too."""
-    for k in range(members.place.size):
+    for k in range(members.state_row.size):
         if members.status[k] == MOVABLE:
             for c in range(6):
-                inertia[8 * members.row[k] + c] = members.inverse_inertia[k, c]
+                inertia[8 * members.velocity_row[k] + c] = members.inverse_inertia[k, c]
 
 
 @njit(**INNER)
-def find_rows(order, where, members):
-    """``members.row`` := place of each member in ``order``; those that are gone get the dummy's behind the last."""
+def find_rows(order, index_of_row, members):
+    """``members.velocity_row`` := index of each member in ``order``; those that are gone get the dummy's behind the last."""
     for i in range(order.size):
-        where[order[i]] = i
-    for k in range(members.place.size):
-        members.row[k] = where[members.place[k]] if members.place[k] >= 0 else order.size
+        index_of_row[order[i]] = i
+    for k in range(members.state_row.size):
+        members.velocity_row[k] = index_of_row[members.state_row[k]] if members.state_row[k] >= 0 else order.size
 
 
 @njit(**INNER)
@@ -404,7 +404,7 @@ def product(p, q):
 
 
 @njit(**INNER)
-def place(member, point, frame, position, quaternion):
+def joint_frame_of(member, point, frame, position, quaternion):
     """(position of the body, arm r, quaternion of the joint's frame) on one side, world frame."""
     if member < 0:
         return (0.0, 0.0, 0.0), (point[0], point[1], point[2]), (frame[0], frame[1], frame[2], frame[3])
@@ -422,8 +422,8 @@ def angle_near(angle, near):
 @njit(**INNER)
 def see_joint(joint, anchors, position, quaternion, seen):
     """seen (SEEN,) := all that the gauges of a joint follow from, at the given poses of the members."""
-    xa, ra, qa = place(anchors.member_a[joint], anchors.point_a[joint], anchors.frame_a[joint], position, quaternion)
-    xb, rb, qb = place(anchors.member_b[joint], anchors.point_b[joint], anchors.frame_b[joint], position, quaternion)
+    xa, ra, qa = joint_frame_of(anchors.member_a[joint], anchors.point_a[joint], anchors.frame_a[joint], position, quaternion)
+    xb, rb, qb = joint_frame_of(anchors.member_b[joint], anchors.point_b[joint], anchors.frame_b[joint], position, quaternion)
     a, b = to_matrix(qa), to_matrix(qb)
     for i in range(3):
         seen[ARM_A + i], seen[ARM_B + i], seen[APART + i] = ra[i], rb[i], xb[i] + rb[i] - xa[i] - ra[i]

@@ -1,7 +1,8 @@
 """Laws: from the gauges of joints to rows of the cone problem.
 
 In: joints and members (``gauges``), one ``Laws`` entry per row. Out: ``JointRows`` with J, bias b, bounds of the impulse and
-compliance c of each row, so that the solver finds J v + b + c p = 0, or p at a bound; and kicks, impulses that are known before.
+compliance c of each row, so that the solver finds J v + b + c p = 0, or p at a bound; and explicit impulses, which are known before the
+solve.
 
 With x the gauge at the pose where the step looks at it, x^ where it would be a step later with the velocities v that the bodies
 have now, J v its rate, h the step:
@@ -12,7 +13,7 @@ have now, J v its rate, h the step:
     POSITION  b = (x^ - x_wanted) / h - J v, |p| <= h limit; or a spring towards x_wanted
     LIMIT     on the nearer side: b = (x^ - bound) / h - J v, p >= 0 (lower) or <= 0 (upper); b = e J v for a bounce
     FRICTION  b = 0, |p| <= h limit
-    FORCE     a kick h force
+    FORCE explicit impulse h force
     SPRING    force f(x, x') with stiffness k and damping c, in the rule of average acceleration (unconditionally stable, keeps
               energy, second order): p = h f - h (k h / 4 + theta c) (J v+ - J v), theta = 1/2 up to the damping at which that
               would overshoot
@@ -38,9 +39,9 @@ from gravel.host.joints.gauges import (
     gather_members,
     gauge_of,
     gauge_rate,
+    joint_frame_of,
     look_ahead,
     measure_coordinates,
-    place,
     see_joint,
     stiffen_members,
     write_inertia,
@@ -81,9 +82,28 @@ class Measured(NamedTuple):
     value: np.ndarray  # (m,)
     ahead: np.ndarray  # (m,) a step later, with the velocities as they are
     rate: np.ndarray  # (m,) J v
-    kick: np.ndarray  # (m,) impulse that is known before
+    explicit_impulse: np.ndarray  # (m,) impulse that is known before
     flat: np.ndarray  # (m,) the bias without its curvature
     curved: np.ndarray  # (m,) 1: x^ / h - J v are part of the bias; 0: they are not
+
+
+class Target(NamedTuple):
+    """What a row is driven to, as in ``Laws``."""
+
+    value: float
+    ahead: float
+    start: float
+    limit: float
+
+
+class Coefficients(NamedTuple):
+    """As in ``Laws``."""
+
+    stiffness: float
+    damping: float
+    lower: float
+    upper: float
+    restitution: float
 
 
 class Curves(NamedTuple):
@@ -135,11 +155,11 @@ def measure_gauge(gauge, a, b, angle, factor, step, velocity, now, ahead, entry_
 
 @njit(**INNER)
 def measure_gauges(anchors, members, laws, step, rows, measured):
-    """Fill the rows' J and their velocity places, and what the gauges are."""
+    """Fill the rows' J and their velocity rows, and the values of the gauges."""
     jacobian, entry, velocity, member_a, member_b = rows.jacobian, laws.entry, members.velocity, anchors.member_a, anchors.member_b
     jacobian[:] = 0.0
     for e in range(rows.member.size):
-        rows.body[e] = members.row[rows.member[e]]
+        rows.body[e] = members.velocity_row[rows.member[e]]
     now, ahead, now_2, ahead_2, last = np.empty(SEEN), np.empty(SEEN), np.empty(SEEN), np.empty(SEEN), -1
     for k in range(laws.joint.size):
         scale, j = laws.scale[k], laws.joint[k]
@@ -199,19 +219,19 @@ def limit_row(low, high, value, rate, stiffness, damping, restitution, response,
         if gap + step * closing >= 0.0 and gap >= 0.0:
             return free
         force = -stiffness * (value - bound) - damping * rate
-        _, _, bias, _, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
-        return lower, upper, bias, 0.0, compliance, kick
+        _, _, bias, _, compliance, explicit_impulse = spring_row(force, stiffness, damping, response, rate, step)
+        return lower, upper, bias, 0.0, compliance, explicit_impulse
     if restitution > 0.0 and closing < -threshold and gap + step * closing <= 0.0:
         return lower, upper, restitution * rate, 0.0, 0.0, 0.0
     return lower, upper, sign * max(gap / step, -recovery_speed) - value / step, 1.0, 0.0, 0.0
 
 
 @njit(**INNER)
-def row_of(role, scale, value, rate, given, numbers, response, step, recovery_speed, threshold):
-    """(lower, upper, flat, curved, compliance, kick) of a row that acts, as in ``Measured``. ``given``: (value, ahead, start, limit);
-    ``numbers``: (stiffness, damping, lower, upper, restitution), as in ``Laws``."""
-    wanted, wanted_ahead, start, limit = given
-    stiffness, damping = numbers[0] / scale**2, numbers[1] / scale**2
+def row_of(role, scale, value, rate, target, coefficients, response, step, recovery_speed, threshold):
+    """(lower, upper, flat, curved, compliance, explicit_impulse) of a row that acts, as in ``Measured``. ``target`` and ``coefficients``
+    are its entries of ``Laws``."""
+    wanted, wanted_ahead, start, limit = target.value, target.ahead, target.start, target.limit
+    stiffness, damping = coefficients.stiffness / scale**2, coefficients.damping / scale**2
     most = step * limit / scale
     if role == HOLD:
         speed = min(max((value - wanted) / step, -recovery_speed), recovery_speed)
@@ -220,17 +240,17 @@ def row_of(role, scale, value, rate, given, numbers, response, step, recovery_sp
         return -most, most, -scale * wanted, 0.0, 0.0, 0.0
     if role == POSITION:
         now, later = scale * (wanted - start), scale * (wanted_ahead - start)
-        if numbers[0] == 0.0:
+        if coefficients.stiffness == 0.0:
             return -most, most, -later / step, 1.0, 0.0, 0.0
         force = -stiffness * (value - now) - damping * (rate - (later - now) / step)
-        lower, upper, bias, _, compliance, kick = spring_row(force, stiffness, damping, response, rate, step)
-        return max(lower, -most), min(upper, most), bias, 0.0, compliance, kick
+        lower, upper, bias, _, compliance, explicit_impulse = spring_row(force, stiffness, damping, response, rate, step)
+        return max(lower, -most), min(upper, most), bias, 0.0, compliance, explicit_impulse
     if role == FORCE:
         return 0.0, 0.0, 0.0, 0.0, 0.0, step * wanted / scale
     if role == LIMIT:
-        low, high = scale * (numbers[2] - start), scale * (numbers[3] - start)
-        rest = stiffness, damping, numbers[4], response, step, recovery_speed, threshold
-        return limit_row(low, high, value, rate, *rest)
+        low, high = scale * (coefficients.lower - start), scale * (coefficients.upper - start)
+        limit_arguments = stiffness, damping, coefficients.restitution, response, step, recovery_speed, threshold
+        return limit_row(low, high, value, rate, *limit_arguments)
     if role == FRICTION:
         return -most, most, 0.0, 0.0, 0.0, 0.0
     force = wanted / scale
@@ -241,7 +261,7 @@ def row_of(role, scale, value, rate, given, numbers, response, step, recovery_sp
 
 @njit(nogil=True, error_model="numpy", cache=True)
 def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness, yielding, firm, rows, measured):
-    """Fill the rows' bias, bounds, compliance and eta, and the kicks. Every row yields at least by ``softness`` of its
+    """Fill the rows' bias, bounds, compliance and eta, and the explicit impulses. Every row yields at least by ``softness`` of its
     response, rows with bounds by ``yielding``; under a load less: by that of the share ``firm``[0] (m,) of its response, or of the
     response ``firm``[1] (m,) if that is less."""
     dead, owner, joint, joint_2 = dead_joints(anchors, members), laws.owner, laws.joint, laws.joint_2
@@ -252,13 +272,21 @@ def apply_laws(anchors, members, laws, step, recovery_speed, threshold, softness
             for c in range(6):
                 response += jacobian[e, c] * delta[e, c]
         gone = dead[joint[k]] or anchors.broken[owner[k]] > 0 or (joint_2[k] >= 0 and dead[joint_2[k]])
-        lower, upper, flat, curved, compliance, kick = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        lower, upper, flat, curved, compliance, explicit_impulse = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         if not gone and response > 0.0:
-            given = laws.value[k], laws.ahead[k], laws.start[k], laws.limit[k]
-            numbers = laws.stiffness[k], laws.damping[k], laws.lower[k], laws.upper[k], laws.restitution[k]
-            seen, rest = (measured.value[k], measured.rate[k]), (response, step, recovery_speed, threshold)
-            lower, upper, flat, curved, compliance, kick = row_of(laws.role[k], laws.scale[k], *seen, given, numbers, *rest)
-        rows.lower[k], rows.upper[k], measured.kick[k], measured.flat[k], measured.curved[k] = lower, upper, kick, flat, curved
+            target = Target(laws.value[k], laws.ahead[k], laws.start[k], laws.limit[k])
+            coefficients = Coefficients(laws.stiffness[k], laws.damping[k], laws.lower[k], laws.upper[k], laws.restitution[k])
+            state, of_step = (measured.value[k], measured.rate[k]), (response, step, recovery_speed, threshold)
+            lower, upper, flat, curved, compliance, explicit_impulse = row_of(
+                laws.role[k], laws.scale[k], *state, target, coefficients, *of_step
+            )
+        rows.lower[k], rows.upper[k], measured.explicit_impulse[k], measured.flat[k], measured.curved[k] = (
+            lower,
+            upper,
+            explicit_impulse,
+            flat,
+            curved,
+        )
         rows.bias[k] = flat + curved * (measured.ahead[k] / step - measured.rate[k])
         bounded = np.isfinite(lower) or np.isfinite(upper)
         share = min(softness, yielding) if bounded else softness
@@ -283,7 +311,7 @@ def gauge_ahead(gauge, x, a, b, ahead, velocity, step):
 @njit(**INNER)
 def renew_bias(curves, members, step, parts, rows, velocity):
     """The bias of the rows with its curvature as it follows from velocities (8 numbers a member) that a solver has found; returns the
-    largest change, m/s. ``rows`` refer to the members' places; bodies go their way in so many ``parts``."""
+    largest change, m/s. ``rows`` refer to members; bodies go their way in so many ``parts``."""
     anchors, gauges, curved, bias, joint, joint_2 = curves.anchors, curves.gauges, curves.curved, rows.bias, curves.joint, curves.joint_2
     worst, ahead, last, position, quaternion = 0.0, np.empty(SEEN), -1, members.ahead_position, members.ahead_quaternion
     look_ahead(members, velocity, step, parts)
@@ -317,7 +345,7 @@ def reactions(anchors, members, laws, rows, measured, impulse, step, force, torq
     motor[:] = 0.0
     for k in range(laws.joint.size):
         j, role = laws.owner[k], laws.role[k]
-        p = (impulse[k] + measured.kick[k]) / step
+        p = (impulse[k] + measured.explicit_impulse[k]) / step
         if role in (SPEED, POSITION, FORCE):
             motor[j, 1 if laws.gauge[k] in TURNS else 0] += p * laws.scale[k]
             continue
@@ -336,7 +364,7 @@ def reactions(anchors, members, laws, rows, measured, impulse, step, force, torq
         if member < 0:
             continue
         # from the body's centre to the joint's point: moment of the force taken out
-        centre, arm, _ = place(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
+        centre, arm, _ = joint_frame_of(b, anchors.point_b[j], anchors.frame_b[j], members.position, members.quaternion)
         x, y, z = centre[0] + arm[0], centre[1] + arm[1], centre[2] + arm[2]
         x, y, z = x - members.position[member, 0], y - members.position[member, 1], z - members.position[member, 2]
         fx, fy, fz = force[j, 0], force[j, 1], force[j, 2]
@@ -377,11 +405,11 @@ def gather(bodies, step, members):
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def measure(bodies, order, where, step, anchors, force, members, laws, rows, measured, inertia, again):
+def measure(bodies, order, index_of_row, step, anchors, force, members, laws, rows, measured, inertia, again):
     """Members, gauges and gradients of all rows where the bodies are; ``inertia`` (of all bodies) gets what stiff members
     add by the pull of ``force``. Returns how many are stiff, and whether any is near it. ``again``: not for the first time in this step."""
     gather_members(*bodies, step, members)
-    find_rows(order, where, members)
+    find_rows(order, index_of_row, members)
     measure_gauges(anchors, members, laws, step, rows, measured)
     stiff, near = stiffen_members(anchors, members, laws, rows, force, step)
     if stiff > 0 or again:

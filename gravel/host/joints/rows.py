@@ -17,7 +17,7 @@ from gravel.host.threads import INNER
 
 class JointRows(NamedTuple):
     start: np.ndarray  # (m + 1,) entries of each row
-    member: np.ndarray  # (e,) place of the entry's body among those that have joints
+    member: np.ndarray  # (e,) index of the entry's body among the members
     body: np.ndarray  # (e,) and its velocity row
     jacobian: np.ndarray  # (e, 6)
     delta: np.ndarray  # (e, 6) M^-1 J^T: what a unit impulse does to the velocity

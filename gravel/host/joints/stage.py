@@ -19,7 +19,7 @@ from gravel.state import MOVABLE, SLEEPING, STATUS
 ALIGNED = 1e-6  # of the largest velocity: what joints may be off at the start without a correction
 ROD = 4.0  # times 1 / m: how a thin rod responds across its end, 1 / m + (l / 2)^2 / (m l^2 / 12)
 ANGLES = (*range(DOT, DISTANCE), ANGLE, TURN_X, TURN_Y, TURN_Z)  # gauges of turns alone, in rows that are scaled by a length
-BLOWS = 1000  # passes over the rows that take the rest out, where they are solved one by one
+ALIGN_PASSES = 1000  # passes over the rows that take the rest out, where they are solved one by one
 
 
 class JointStage:
@@ -50,23 +50,23 @@ class JointStage:
         for name, own in (("impulse", self.block.memory), ("force", self.force), ("torque", self.torque), ("motor", self.motor)):
             if name in joints.carried:
                 own[: len(joints.carried[name])] = joints.carried[name]
-        self.note_kicks()
+        self.find_explicit_impulses()
         self.look(bodies)
 
     def find_places(self):
         """The engine's rows have moved."""
-        self.members.place[:] = self.row_of(self.members.id)
+        self.members.state_row[:] = self.row_of(self.members.id)
 
-    def note_kicks(self):
-        """Whether any row may push with an impulse that is known beforehand."""
-        self.kicked = bool(np.any(self.laws.role == FORCE) or np.any(self.laws.role >= SPRING))
+    def find_explicit_impulses(self):
+        """Whether any row may have an explicit impulse."""
+        self.has_explicit_impulses = bool(np.any(self.laws.role == FORCE) or np.any(self.laws.role >= SPRING))
 
     def set_laws(self, row, values):
         """New numbers for the law of a row."""
         for name, value in values.items():
             getattr(self.laws, name)[row] = value
         if "role" in values:
-            self.note_kicks()
+            self.find_explicit_impulses()
 
     def state(self):
         """A ``JointState``; no copies."""
@@ -85,23 +85,25 @@ class JointStage:
         )
 
     # --- rows
-    def measure(self, bodies, order, where, rules, inertia):
+    def measure(self, bodies, order, index_of_row, rules, inertia):
         """Gauges and gradients of all rows at the bodies' poses; ``inertia`` (of all bodies) gets what stiff members add to theirs.
 
         Which are stiff follows from the forces of the last step. Where a chain whips, forces grow many times over within one: so when
         any member is near it, the rows are solved beforehand, and count with these forces where they are larger."""
-        given = fields_of(bodies), order, where, rules.step, self.anchors
-        rest = self.members, self.laws, self.rows, self.measured, inertia
-        self.stiff, near = laws.measure(*given, self.force, *rest, False)
+        bodies_of_step = fields_of(bodies), order, index_of_row, rules.step, self.anchors
+        joint_arrays = self.members, self.laws, self.rows, self.measured, inertia
+        self.stiff, near = laws.measure(*bodies_of_step, self.force, *joint_arrays, False)
         if near and self.block.system is not None:
-            self.stiff, _ = laws.measure(*given, self._foresee_forces(len(order), rules, bodies.velocity.dtype), *rest, self.stiff > 0)
+            self.stiff, _ = laws.measure(
+                *bodies_of_step, self._foresee_forces(len(order), rules, bodies.velocity.dtype), *joint_arrays, self.stiff > 0
+            )
 
     def _foresee_forces(self, n, rules, real):
         """(j, 3) forces of the joints by what they hold and their bodies' weight alone, or those of the last step if larger."""
         velocity = np.zeros((n + 1, 8), real)
-        velocity[self.members.row, :3] = self.members.velocity[:, :3]
-        velocity[self.members.row, 4:7] = self.members.velocity[:, 3:]
-        velocity[self.members.row[self.members.status == MOVABLE], :3] += rules.step * rules.gravity
+        velocity[self.members.velocity_row, :3] = self.members.velocity[:, :3]
+        velocity[self.members.velocity_row, 4:7] = self.members.velocity[:, 3:]
+        velocity[self.members.velocity_row[self.members.status == MOVABLE], :3] += rules.step * rules.gravity
         self._apply_laws(rules.step, rules.scalars.recovery_speed, rules.threshold, direct.softness_of(real))
         out = np.empty_like(self.force), np.empty_like(self.torque), np.empty_like(self.motor)
         impulse = self.block.foresee(velocity.reshape(-1))
@@ -113,15 +115,15 @@ class JointStage:
         laws.gather(fields_of(bodies), step, self.members)
 
     def assemble(self, step, parts, recovery_speed, threshold, velocity, warm):
-        """Bias, bounds and starting impulses; impulses that are known beforehand act on the velocities, and stiff links are calmed. Bodies
+        """Bias, bounds and starting impulses; explicit impulses act on the velocities, and stiff links are damped. Bodies
         go from here to where the next step looks in so many ``parts``."""
         softness = 0.0 if self.block.system is None else direct.softness_of(velocity.dtype)
         self._apply_laws(step, recovery_speed, threshold, softness)
         self.block.step, self.block.parts = float(step), parts
-        if self.kicked:
-            joint_rows.apply_joints(self.rows, self.measured.kick, velocity)
+        if self.has_explicit_impulses:
+            joint_rows.apply_joints(self.rows, self.measured.explicit_impulse, velocity)
         if self.stiff:
-            velocity.reshape(-1, 8)[self.members.row, 4:7] += self.members.calming
+            velocity.reshape(-1, 8)[self.members.velocity_row, 4:7] += self.members.calming
         self.block.renew(warm)
 
     def _apply_laws(self, step, recovery_speed, threshold, softness):
@@ -140,7 +142,7 @@ class JointStage:
             values[resting] = kept
         return self.look(bodies)
 
-    def remember(self, bodies):
+    def store_impulses(self, bodies):
         """The step is taken: the next one starts from its impulses, and rows of bodies that sleep from those that they fell asleep with."""
         awake = slice(None)
         if bodies.dozing:
@@ -154,13 +156,13 @@ class JointStage:
 
     def _sleepers(self, bodies):
         """Mask of the members that sleep."""
-        place = self.members.place
-        return (place >= 0) & (bodies.tag[place, STATUS] == SLEEPING)
+        rows = self.members.state_row
+        return (rows >= 0) & (bodies.tag[rows, STATUS] == SLEEPING)
 
     def look(self, bodies):
         """Coordinates, rates and violations at the bodies' poses; returns the largest violation."""
-        rest = self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate, self.violation
-        return laws.look(fields_of(bodies), self.anchors, self.members, self.laws, *rest)
+        coordinates = self.coordinate_joint, self.coordinate_gauge, self.coordinate, self.rate, self.violation
+        return laws.look(fields_of(bodies), self.anchors, self.members, self.laws, *coordinates)
 
     # --- before the first step
     def close(self, bodies):
@@ -170,12 +172,12 @@ class JointStage:
         self.members.velocity[:] = 0.0
         self._prepare_held(bodies.count, velocity)
         self.block.sweep(velocity.reshape(-1))
-        for place, shift in zip(self.members.place.tolist(), velocity[self.members.row]):
-            bodies.position[place] += shift[:3]
-            bodies.quaternion[place] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[place])
+        for row, shift in zip(self.members.state_row.tolist(), velocity[self.members.velocity_row]):
+            bodies.position[row] += shift[:3]
+            bodies.quaternion[row] = multiply(from_rotation_vector(shift[4:7]), bodies.quaternion[row])
 
     def align(self, bodies, joints):
-        """Velocities that some of the joints (a mask) do not allow are taken out, as by a blow; where all fit, not a bit changes."""
+        """Velocities that some of the joints (a mask) do not allow are taken out, as by an impact; where all fit, not a bit changes."""
         velocity = np.concatenate([bodies.velocity, np.zeros((1, 8), bodies.velocity.dtype)])
         self.gather(bodies, 0.0)
         self._prepare_held(bodies.count, velocity)
@@ -184,14 +186,14 @@ class JointStage:
         self.rows.lower[~held] = self.rows.upper[~held] = 0.0
         self.block.renew(False)
         if np.abs(self.measured.rate[held]).max(initial=0.0) > ALIGNED * max(1.0, np.abs(velocity).max()):
-            for _ in range(2 if self.block.system is not None else BLOWS):
+            for _ in range(2 if self.block.system is not None else ALIGN_PASSES):
                 self.block.sweep(velocity.reshape(-1))
             bodies.velocity[:] = velocity[:-1]
 
     def _prepare_held(self, n, velocity):
         """Rows of what the joints hold, between bodies in the order of the engine's rows; no drive acts, and the bias stays."""
         self.block.step = 0.0
-        self.members.row[:] = np.where(self.members.place >= 0, self.members.place, n)
+        self.members.velocity_row[:] = np.where(self.members.state_row >= 0, self.members.state_row, n)
         laws.measure_rows(self.anchors, self.members, self.laws, 0.0, self.rows, self.measured)
         softness = direct.softness_of(velocity.dtype)
         self._apply_laws(1.0, np.inf, np.inf, softness)

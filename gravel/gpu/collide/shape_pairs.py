@@ -1,7 +1,7 @@
-"""Contacts of all shapes: pairs of bodies become jobs, each a pair of simple shapes, and each table of functions does its own.
+"""Contacts of all shapes: pairs of bodies are expanded to pairs of simple shapes, and each table of functions handles its own.
 
-The stages are those of ``gravel.cpu.collide.jobs``: jobs are listed in the order of the pairs, every table fills in the rows of its
-jobs, and in the end the rows of each pair that are near enough are gathered as contacts. Threads cannot append to a list in an
+The stages are those of ``gravel.cpu.collide.shape_pairs``: shape pairs are listed in the order of the pairs, every table fills in the rows
+of its own, and in the end the rows of each pair that are near enough are gathered as contacts. Threads cannot append to a list in an
 order that stays the same, so each list is made in two passes: how many, and after a sum over all before, where.
 """
 
@@ -11,10 +11,10 @@ from gravel.formulas import pair_geometry, tables
 from gravel.formulas.bounds import HASTE, MOVES
 from gravel.formulas.tables import BOXES, CONVEX, MESH_PAIRS, MESHES, ROUND
 from gravel.gpu.buffers import DeviceBuffers
-from gravel.gpu.collide.pieces import (
+from gravel.gpu.collide.shape_pair_types import (
     Children,
-    Jobs,
     Rows,
+    ShapePairs,
     Shapes,
     Task,
     centre_of_child,
@@ -28,7 +28,7 @@ from gravel.gpu.collide.pieces import (
 from gravel.gpu.collide.simple import fill_boxes, fill_round
 from gravel.gpu.collide.solids import fill_convex, fill_mesh_pairs, fill_meshes
 from gravel.gpu.formulas import FORMS
-from gravel.gpu.structs import Arranged, Contacts, Margin, Pairs
+from gravel.gpu.structs import Contacts, Margin, Pairs, Proxies
 from gravel.shapes import COMPOUND, PLANE, SPHERE
 from gravel.state import SHAPE
 
@@ -51,119 +51,120 @@ table_between, rows_of = _tables.table_between, _tables.rows_of
 between_spheres = FORMS.of(pair_geometry).between_spheres
 
 
-# --- pairs to jobs
+# --- pairs to shape pairs
 @wp.func
-def children_of(body: int, arranged: Arranged, children: Children):
+def children_of(body: int, proxies: Proxies, children: Children):
     """(first, last) child of a compound; of any other body (-1, 0), the one that stands for itself."""
-    if arranged.tag[body, SHAPE] != COMPOUND:
+    if proxies.tag[body, SHAPE] != COMPOUND:
         return -1, 0
-    number = arranged.geometry[body]
+    number = proxies.geometry[body]
     return children.first_child[number], children.first_child[number + 1]
 
 
 @wp.func
-def are_apart(a: int, i: int, b: int, j: int, arranged: Arranged, children: Children):
+def are_apart(a: int, i: int, b: int, j: int, proxies: Proxies, children: Children):
     """Whether the balls around two children, or around the bodies themselves, are too far apart for a contact."""
-    d = row3(arranged.reach, b) - row3(arranged.reach, a)
-    d = d + centre_of_child(b, j, arranged, children) - centre_of_child(a, i, arranged, children)
-    far = radius_of_child(a, i, arranged, children) + arranged.extent[a, 3] + arranged.extent[b, 3]
-    if arranged.tag[b, SHAPE] == PLANE:
-        return -wp.dot(d, row3(arranged.extent, b)) > far
-    far += radius_of_child(b, j, arranged, children)
+    d = row3(proxies.sphere, b) - row3(proxies.sphere, a)
+    d = d + centre_of_child(b, j, proxies, children) - centre_of_child(a, i, proxies, children)
+    far = radius_of_child(a, i, proxies, children) + proxies.extent[a, 3] + proxies.extent[b, 3]
+    if proxies.tag[b, SHAPE] == PLANE:
+        return -wp.dot(d, row3(proxies.extent, b)) > far
+    far += radius_of_child(b, j, proxies, children)
     return wp.dot(d, d) > far * far
 
 
 @wp.kernel
-def list_jobs(
+def list_shape_pairs(
     writes: bool,
     last: int,
-    arranged: Arranged,
+    proxies: Proxies,
     pairs: Pairs,
     children: Children,
     first: wp.array(dtype=int),
-    jobs: Jobs,
+    shape_pairs: ShapePairs,
     count: wp.array(dtype=int),
 ):
-    """``count`` the jobs of each pair; or write them, from ``first`` on. One kernel, so that both come to the same in their last bit."""
+    """``count`` the shape pairs of each pair; or write them, from ``first`` on. One kernel, so that both come to the same in their last
+    bit."""
     k = wp.tid()
     if k == last:  # so that the sum over all before it is that of all
         count[k] = 0
         return
-    a, b = in_order(k, pairs, arranged)
+    a, b = in_order(k, pairs, proxies)
     listed = int(0)
-    if not (arranged.tag[a, SHAPE] == SPHERE and arranged.tag[b, SHAPE] == SPHERE):
-        first_a, last_a = children_of(a, arranged, children)
-        first_b, last_b = children_of(b, arranged, children)
+    if not (proxies.tag[a, SHAPE] == SPHERE and proxies.tag[b, SHAPE] == SPHERE):
+        first_a, last_a = children_of(a, proxies, children)
+        first_b, last_b = children_of(b, proxies, children)
         for i in range(first_a, last_a):
             for j in range(first_b, last_b):
-                if not are_apart(a, i, b, j, arranged, children):
+                if not are_apart(a, i, b, j, proxies, children):
                     if writes:
-                        kind_a, kind_b = kind_of(a, i, arranged, children), kind_of(b, j, arranged, children)
+                        kind_a, kind_b = kind_of(a, i, proxies, children), kind_of(b, j, proxies, children)
                         at = first[k] + listed
-                        jobs.pair[at] = k
-                        jobs.child_a[at] = i
-                        jobs.child_b[at] = j
-                        jobs.table[at] = table_between(kind_a, kind_b)
+                        shape_pairs.pair[at] = k
+                        shape_pairs.child_a[at] = i
+                        shape_pairs.child_b[at] = j
+                        shape_pairs.table[at] = table_between(kind_a, kind_b)
                     listed += 1
     count[k] = listed
 
 
 @wp.kernel
-def mark_tables(total: int, jobs: Jobs, marks: wp.array(dtype=int)):
-    """marks[t * total + j] := whether job j is of table t."""
+def mark_tables(total: int, shape_pairs: ShapePairs, marks: wp.array(dtype=int)):
+    """marks[t * total + j] := whether shape pair j is of table t."""
     j = wp.tid()
     if j == total:
         marks[TABLE_COUNT * total] = 0
         return
     for t in range(TABLE_COUNT):
-        marks[t * total + j] = 1 if jobs.table[j] == t else 0
+        marks[t * total + j] = 1 if shape_pairs.table[j] == t else 0
 
 
 @wp.kernel
-def sort_by_table(total: int, jobs: Jobs, place: wp.array(dtype=int), order: wp.array(dtype=int)):
+def sort_by_table(total: int, shape_pairs: ShapePairs, place: wp.array(dtype=int), order: wp.array(dtype=int)):
     j = wp.tid()
-    order[place[jobs.table[j] * total + j]] = j
+    order[place[shape_pairs.table[j] * total + j]] = j
 
 
 @wp.kernel
-def count_rows(total: int, many: int, jobs: Jobs, count: wp.array(dtype=int)):
-    """Rows that each job may fill."""
+def count_rows(total: int, many: int, shape_pairs: ShapePairs, count: wp.array(dtype=int)):
+    """Rows that each shape pair may fill."""
     j = wp.tid()
     if j == total:
         count[j] = 0
     else:
-        count[j] = rows_of(jobs.table[j], many)
+        count[j] = rows_of(shape_pairs.table[j], many)
 
 
 # --- rows to contacts
 @wp.func
-def margin_of(margin: Margin, a: int, b: int, arranged: Arranged):
+def margin_of(margin: Margin, a: int, b: int, proxies: Proxies):
     """The gap below which two bodies count as touching."""
-    near = margin.absolute
-    if arranged.tag[a, MOVES] != 0:
-        near += margin.share * float(arranged.reach[a, 3] - arranged.extent[a, 3])
-    if arranged.tag[b, MOVES] != 0:
-        near += margin.share * float(arranged.reach[b, 3] - arranged.extent[b, 3])
-    return near
+    contact_distance = margin.absolute
+    if proxies.tag[a, MOVES] != 0:
+        contact_distance += margin.share * float(proxies.sphere[a, 3] - proxies.extent[a, 3])
+    if proxies.tag[b, MOVES] != 0:
+        contact_distance += margin.share * float(proxies.sphere[b, 3] - proxies.extent[b, 3])
+    return contact_distance
 
 
 @wp.func
-def velocity_at(body: int, arm: wp.vec3, arranged: Arranged):
-    v = arranged.velocity
+def velocity_at(body: int, arm: wp.vec3, proxies: Proxies):
+    v = proxies.velocity
     return wp.vec3(v[body, 0], v[body, 1], v[body, 2]) + wp.cross(wp.vec3(v[body, 4], v[body, 5], v[body, 6]), arm)
 
 
 @wp.func
-def may_close(gap: float, near: float, step: float, a: int, b: int, arm: wp.vec3, arranged: Arranged):
+def may_close(gap: float, contact_distance: float, step: float, a: int, b: int, arm: wp.vec3, proxies: Proxies):
     """Whether a gap is within the margin, or could be closed within the step; see ``gravel.cpu.collide.narrow``."""
-    if gap <= near:
+    if gap <= contact_distance:
         return True
     if step <= 0.0:
         return False
-    of_a = velocity_at(a, arm, arranged)
-    of_b = velocity_at(b, arm + narrowed(row3(arranged.reach, a) - row3(arranged.reach, b)), arranged)
+    of_a = velocity_at(a, arm, proxies)
+    of_b = velocity_at(b, arm + narrowed(row3(proxies.sphere, a) - row3(proxies.sphere, b)), proxies)
     speed = wp.max(wp.length(of_b - of_a), wp.max(wp.length(of_a), wp.length(of_b)))
-    return gap <= near + step * HASTE * speed
+    return gap <= contact_distance + step * HASTE * speed
 
 
 @wp.func
@@ -180,54 +181,54 @@ def parted(i: wp.int64, j: wp.int64):
 
 
 @wp.func
-def between_balls(a: int, b: int, arranged: Arranged):
+def between_balls(a: int, b: int, proxies: Proxies):
     """(normal, arm, gap) of two balls."""
-    d = narrowed(row3(arranged.reach, b) - row3(arranged.reach, a))
+    d = narrowed(row3(proxies.sphere, b) - row3(proxies.sphere, a))
     if wp.dot(d, d) == 0.0:
-        d = narrowed(parted(arranged.id[a], arranged.id[b]))
-    nx, ny, nz, x, y, z, gap = between_spheres(float(arranged.extent[a, 0]), float(arranged.extent[b, 0]), d[0], d[1], d[2])
+        d = narrowed(parted(proxies.id[a], proxies.id[b]))
+    nx, ny, nz, x, y, z, gap = between_spheres(float(proxies.extent[a, 0]), float(proxies.extent[b, 0]), d[0], d[1], d[2])
     return wp.vec3(nx, ny, nz), wp.vec3(x, y, z), gap
 
 
 @wp.func
-def are_balls(a: int, b: int, arranged: Arranged):
-    return arranged.tag[a, SHAPE] == SPHERE and arranged.tag[b, SHAPE] == SPHERE
+def are_balls(a: int, b: int, proxies: Proxies):
+    return proxies.tag[a, SHAPE] == SPHERE and proxies.tag[b, SHAPE] == SPHERE
 
 
 @wp.kernel
 def count_contacts(
     last: int,
-    arranged: Arranged,
+    proxies: Proxies,
     pairs: Pairs,
     margin: Margin,
     step: float,
-    first_job: wp.array(dtype=int),
-    jobs: Jobs,
+    first_shape_pair: wp.array(dtype=int),
+    shape_pairs: ShapePairs,
     rows: Rows,
     count: wp.array(dtype=int),
 ):
-    """How many contacts each pair has. Of each job, the rows that are near enough move to its front, and are those it has found."""
+    """How many contacts each pair has. Of each shape pair, the rows that are near enough move to its front, and are those it has found."""
     k = wp.tid()
     if k == last:
         count[k] = 0
         return
-    a, b = in_order(k, pairs, arranged)
-    near, total = margin_of(margin, a, b, arranged), int(0)
-    if are_balls(a, b, arranged):
-        normal, arm, gap = between_balls(a, b, arranged)
-        if may_close(gap, near, step, a, b, arm, arranged):
+    a, b = in_order(k, pairs, proxies)
+    contact_distance, total = margin_of(margin, a, b, proxies), int(0)
+    if are_balls(a, b, proxies):
+        normal, arm, gap = between_balls(a, b, proxies)
+        if may_close(gap, contact_distance, step, a, b, arm, proxies):
             total = 1
     else:
-        for job in range(first_job[k], first_job[k + 1]):
-            start, kept = jobs.start[job], int(0)
-            for r in range(start, start + jobs.found[job]):
+        for shape_pair in range(first_shape_pair[k], first_shape_pair[k + 1]):
+            start, kept = shape_pairs.start[shape_pair], int(0)
+            for r in range(start, start + shape_pairs.found[shape_pair]):
                 v = rows.values
-                if may_close(v[r, 6], near, step, a, b, wp.vec3(v[r, 3], v[r, 4], v[r, 5]), arranged):
+                if may_close(v[r, 6], contact_distance, step, a, b, wp.vec3(v[r, 3], v[r, 4], v[r, 5]), proxies):
                     for c in range(7):
                         rows.values[start + kept, c] = rows.values[r, c]
                     rows.feature[start + kept] = rows.feature[r]
                     kept += 1
-            jobs.found[job] = kept
+            shape_pairs.found[shape_pair] = kept
             total += kept
     count[k] = total
 
@@ -245,10 +246,10 @@ def write_contact(contacts: Contacts, c: int, a: int, b: int, name: int, normal:
 
 @wp.kernel
 def write_contacts(
-    arranged: Arranged,
+    proxies: Proxies,
     pairs: Pairs,
-    first_job: wp.array(dtype=int),
-    jobs: Jobs,
+    first_shape_pair: wp.array(dtype=int),
+    shape_pairs: ShapePairs,
     rows: Rows,
     first_contact: wp.array(dtype=int),
     contacts: Contacts,
@@ -258,15 +259,15 @@ def write_contacts(
     c = first_contact[k]
     if first_contact[k + 1] == c:
         return
-    a, b = in_order(k, pairs, arranged)
-    if are_balls(a, b, arranged):
-        normal, arm, gap = between_balls(a, b, arranged)
+    a, b = in_order(k, pairs, proxies)
+    if are_balls(a, b, proxies):
+        normal, arm, gap = between_balls(a, b, proxies)
         write_contact(contacts, c, a, b, 0, normal, arm, gap)
         return
     v = rows.values
-    for job in range(first_job[k], first_job[k + 1]):
-        start = jobs.start[job]
-        for r in range(start, start + jobs.found[job]):
+    for shape_pair in range(first_shape_pair[k], first_shape_pair[k + 1]):
+        start = shape_pairs.start[shape_pair]
+        for r in range(start, start + shape_pairs.found[shape_pair]):
             normal, arm = wp.vec3(v[r, 0], v[r, 1], v[r, 2]), wp.vec3(v[r, 3], v[r, 4], v[r, 5])
             write_contact(contacts, c, a, b, rows.feature[r], normal, arm, v[r, 6])
             c += 1
@@ -285,40 +286,40 @@ def contacts_of_bodies(pairs: Pairs, first_contact: wp.array(dtype=int), first: 
 class Stages:
     """One search, with what its stages share."""
 
-    def __init__(self, arranged, pairs, pair_count: int, shapes: Shapes, arrays: DeviceBuffers, device: str):
-        self.arranged, self.pairs, self.pair_count = arranged, pairs, pair_count
+    def __init__(self, proxies, pairs, pair_count: int, shapes: Shapes, arrays: DeviceBuffers, device: str):
+        self.proxies, self.pairs, self.pair_count = proxies, pairs, pair_count
         self.shapes, self.arrays, self.device = shapes, arrays, device
         self.children = children_on(shapes.library, device)
-        self.jobs, self.rows = Jobs(), Rows()
-        self.first_job = self._whole("first_job", pair_count + 1)
+        self.shape_pairs, self.rows = ShapePairs(), Rows()
+        self.first_shape_pair = self._whole("first_shape_pair", pair_count + 1)
 
-    def list_jobs(self) -> int:
-        """Fill ``jobs``; returns how many there are."""
+    def list_shape_pairs(self) -> int:
+        """Fill ``shape_pairs``; returns how many there are."""
         count = self._whole("pair_count", self.pair_count + 1)
         self._list(False, count)
-        total = self._sum_before(count, self.first_job)
+        total = self._sum_before(count, self.first_shape_pair)
         for name in ("pair", "child_a", "child_b", "table", "found"):
-            setattr(self.jobs, name, self._whole(f"job_{name}", total))
-        self.jobs.start, self.jobs.most = self._whole("job_start", total + 1), self._whole("job_most", 1)
+            setattr(self.shape_pairs, name, self._whole(f"job_{name}", total))
+        self.shape_pairs.start, self.shape_pairs.most = self._whole("shape_pair_start", total + 1), self._whole("shape_pair_most", 1)
         if total > 0:
             self._list(True, count)
         return total
 
     def _list(self, writes, count):
-        rest = self.arranged, self.pairs, self.children, self.first_job, self.jobs, count
-        self._launch(list_jobs, self.pair_count + 1, writes, self.pair_count, *rest)
+        pair_list = self.proxies, self.pairs, self.children, self.first_shape_pair, self.shape_pairs, count
+        self._launch(list_shape_pairs, self.pair_count + 1, writes, self.pair_count, *pair_list)
 
-    def sort_jobs(self, total: int) -> tuple[wp.array, list[int]]:
-        """(jobs in the order of their tables, where each table's begin and the last one's end)."""
+    def sort_shape_pairs(self, total: int) -> tuple[wp.array, list[int]]:
+        """(shape pairs in the order of their tables, where each table's begin and the last one's end)."""
         marks, place = self._whole("table_mark", TABLE_COUNT * total + 1), self._whole("table_place", TABLE_COUNT * total + 1)
-        self._launch(mark_tables, total + 1, total, self.jobs, marks)
+        self._launch(mark_tables, total + 1, total, self.shape_pairs, marks)
         wp.utils.array_scan(marks, place, inclusive=False)
-        order = self._whole("job_order", total)
-        self._launch(sort_by_table, total, total, self.jobs, place, order)
+        order = self._whole("shape_pair_order", total)
+        self._launch(sort_by_table, total, total, self.shape_pairs, place, order)
         return order, place[::total].numpy().tolist()
 
     def fill_rows(self, total: int, order: wp.array, begins: list[int], many: int) -> int:
-        """Let each table do its jobs; returns the most rows that one of them has found."""
+        """Let each table handle its shape pairs; returns the most rows that one of them has found."""
         sizes = [end - begin for begin, end in zip(begins, begins[1:])]
         missing = [NAMES[table] for table, size in enumerate(sizes) if size > 0 and table not in TABLES]
         if missing:
@@ -327,25 +328,25 @@ class Stages:
         if room > MOST_ROWS:
             raise MemoryError(f"contacts of {total} pairs of shapes need {room} rows; {self.device} has room for {MOST_ROWS} at most")
         count = self._whole("row_count", total + 1)
-        self._launch(count_rows, total + 1, total, many, self.jobs, count)
-        wp.utils.array_scan(count, self.jobs.start, inclusive=False)
+        self._launch(count_rows, total + 1, total, many, self.shape_pairs, count)
+        wp.utils.array_scan(count, self.shape_pairs.start, inclusive=False)
         self.rows.values = self.arrays.array("row_values", room, (7,))
         self.rows.feature = self._whole("row_feature", room)
-        self.jobs.most.zero_()
+        self.shape_pairs.most.zero_()
         for table, size in enumerate(sizes):
             if size > 0:
-                things = self.arranged, self.pairs, self.children, self.jobs, self.rows
+                things = self.proxies, self.pairs, self.children, self.shape_pairs, self.rows
                 TABLES[table](Task(begins[table], size, order, *things, many, self.shapes, self.arrays, self.device))
-        return int(self.jobs.most.numpy()[0]) if sizes[MESHES] + sizes[MESH_PAIRS] > 0 else 0
+        return int(self.shape_pairs.most.numpy()[0]) if sizes[MESHES] + sizes[MESH_PAIRS] > 0 else 0
 
     def gather_contacts(self, n: int, margin, step: float):
         """(contacts, first, number, total)."""
         count, first_contact = self._whole("pair_count", self.pair_count + 1), self._whole("first_contact", self.pair_count + 1)
-        found = self.first_job, self.jobs, self.rows
-        self._launch(count_contacts, self.pair_count + 1, self.pair_count, self.arranged, self.pairs, margin, step, *found, count)
+        found = self.first_shape_pair, self.shape_pairs, self.rows
+        self._launch(count_contacts, self.pair_count + 1, self.pair_count, self.proxies, self.pairs, margin, step, *found, count)
         total = self._sum_before(count, first_contact)
         contacts = contacts_with_room(self.arrays, total)
-        self._launch(write_contacts, self.pair_count, self.arranged, self.pairs, *found, first_contact, contacts)
+        self._launch(write_contacts, self.pair_count, self.proxies, self.pairs, *found, first_contact, contacts)
         first, number = self._whole("body_first", n), self._whole("body_number", n)
         self._launch(contacts_of_bodies, n, self.pairs, first_contact, first, number)
         return contacts, first, number, total
@@ -374,18 +375,18 @@ def contacts_with_room(arrays: DeviceBuffers, room: int):
     return contacts
 
 
-def find_contacts_by_jobs(
-    arranged, pairs, pair_count: int, n: int, margin, step: float, shapes: Shapes, arrays: DeviceBuffers, device: str
+def find_contacts_by_shape_pairs(
+    proxies, pairs, pair_count: int, n: int, margin, step: float, shapes: Shapes, arrays: DeviceBuffers, device: str
 ):
     """(``Contacts``, first (n,), number (n,), total): contacts of the pairs, in their order, and of each body its first and how many.
 
     ``margin``: a ``Margin``; ``step``: s, 0 in a detection alone, where nothing moves. The arrays are those of ``arrays`` and hold until
     the next call.
     """
-    stages = Stages(arranged, pairs, pair_count, shapes, arrays, device)
-    total = stages.list_jobs()
+    stages = Stages(proxies, pairs, pair_count, shapes, arrays, device)
+    total = stages.list_shape_pairs()
     if total > 0:
-        order, begins = stages.sort_jobs(total)
+        order, begins = stages.sort_shape_pairs(total)
         many = arrays.enough.get("many", MANY)
         while (most := stages.fill_rows(total, order, begins, many)) > many:
             many = arrays.enough["many"] = 2 * most

@@ -1,9 +1,9 @@
-"""Contacts of all shapes: pairs of bodies become jobs, each a pair of simple shapes, and each table of functions does its own.
+"""Contacts of all shapes: pairs of bodies are expanded to pairs of simple shapes, and each table of functions handles its own.
 
-A compound is as many shapes as it has children; a job is one shape of a with one of b. Jobs are listed tile by tile, in the
-order of the pairs; every table then fills in the rows of its jobs, and in the end the rows of each pair are gathered as
+A compound is as many shapes as it has children; a shape pair is one shape of a with one of b. They are listed tile by tile, in the
+order of the pairs; every table then fills in the rows of its shape pairs, and in the end the rows of each pair are gathered as
 contacts. Three passes instead of one, because Numba compiles a function again with every one that calls it: in one piece, all
-shapes took minutes to compile. A scene compiles the tables that it has jobs for.
+shapes took minutes to compile. A scene compiles the tables that it has shape pairs for.
 """
 
 from typing import NamedTuple
@@ -34,8 +34,8 @@ _tables = FORMS.of(tables)
 table_between, is_behind, rows_of = _tables.table_between, _tables.is_behind, _tables.rows_of
 
 
-class Jobs(NamedTuple):
-    """Jobs of tile t: [t * capacity, t * capacity + count[t])."""
+class ShapePairs(NamedTuple):
+    """Shape pairs of tile t: [t * capacity, t * capacity + count[t])."""
 
     pair: np.ndarray  # row of the pair
     child_a: np.ndarray  # row of the child, or -1: the body itself
@@ -47,7 +47,7 @@ class Jobs(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Contacts of the jobs, before it is known which of them are near enough."""
+    """Contacts of the shape pairs, before it is known which of them are near enough."""
 
     values: np.ndarray  # (rows, 7) as in ``pair_geometry``
     feature: np.ndarray
@@ -62,10 +62,10 @@ def children_of(body, tag, number, first_child):
 
 
 @njit(**INNER)
-def ball_of_child(body, child, reach, extent, quaternion, children):
+def ball_of_child(body, child, sphere, extent, quaternion, children):
     """(centre from the body's, radius) of the ball around a child, or around the body itself."""
     if child < 0:
-        return 0.0, 0.0, 0.0, reach[body, 3] - extent[body, 3]
+        return 0.0, 0.0, 0.0, sphere[body, 3] - extent[body, 3]
     scale, p = extent[body, 0], children.child_position
     x, y, z = rotate(to_matrix(quaternion[body]), scale * p[child, 0], scale * p[child, 1], scale * p[child, 2])
     return x, y, z, scale * children.child_radius[child]
@@ -77,23 +77,23 @@ def kind_of(body, child, tag, children):
 
 
 @njit(**INNER)
-def jobs_of_tile(tile, pairs, pair_capacity, arranged, children, capacity, jobs):
-    tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
-    number, identity, first_child = arranged.geometry, arranged.id, children.first_child
+def shape_pairs_of_tile(tile, pairs, pair_capacity, proxies, children, capacity, shape_pairs):
+    tag, sphere, extent, quaternion = proxies.tag, proxies.sphere, proxies.extent, proxies.quaternion
+    number, identity, first_child = proxies.geometry, proxies.id, children.first_child
     begin = tile * capacity
     count, end = begin, begin + capacity
     for k in range(tile * pair_capacity, tile * pair_capacity + pairs.count[tile]):
         a, b = in_order(pairs.a[k], pairs.b[k], tag, identity)
         if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
             continue
-        dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
+        dx, dy, dz = sphere[b, 0] - sphere[a, 0], sphere[b, 1] - sphere[a, 1], sphere[b, 2] - sphere[a, 2]
         limit = extent[a, 3] + extent[b, 3]
         first_a, last_a = children_of(a, tag, number, first_child)
         first_b, last_b = children_of(b, tag, number, first_child)
         for i in range(first_a, last_a):
-            ax, ay, az, radius_a = ball_of_child(a, i, reach, extent, quaternion, children)
+            ax, ay, az, radius_a = ball_of_child(a, i, sphere, extent, quaternion, children)
             for j in range(first_b, last_b):
-                bx, by, bz, radius_b = ball_of_child(b, j, reach, extent, quaternion, children)
+                bx, by, bz, radius_b = ball_of_child(b, j, sphere, extent, quaternion, children)
                 x, y, z, far = dx + bx - ax, dy + by - ay, dz + bz - az, radius_a + radius_b + limit
                 if tag[b, SHAPE] == PLANE:
                     apart = -(x * extent[b, 0] + y * extent[b, 1] + z * extent[b, 2]) > radius_a + limit
@@ -103,41 +103,41 @@ def jobs_of_tile(tile, pairs, pair_capacity, arranged, children, capacity, jobs)
                     continue
                 if count < end:
                     kind_a, kind_b = kind_of(a, i, tag, children), kind_of(b, j, tag, children)
-                    jobs.pair[count], jobs.child_a[count], jobs.child_b[count] = k, i, j
-                    jobs.table[count] = table_between(kind_a, kind_b)
-                    jobs.found[count] = 0
+                    shape_pairs.pair[count], shape_pairs.child_a[count], shape_pairs.child_b[count] = k, i, j
+                    shape_pairs.table[count] = table_between(kind_a, kind_b)
+                    shape_pairs.found[count] = 0
                 count += 1
-    jobs.count[tile] = count - begin
+    shape_pairs.count[tile] = count - begin
 
 
 @Kernel
-def list_jobs(pairs, pair_capacity, arranged, children, capacity, jobs):
-    """Fill the jobs; returns the most that a tile has, which above the capacity tells that they did not fit."""
+def list_shape_pairs(pairs, pair_capacity, proxies, children, capacity, shape_pairs):
+    """Fill the shape pairs; returns the most that a tile has, which above the capacity tells that they did not fit."""
     for tile in prange(pairs.count.size):
-        jobs_of_tile(np.int64(tile), pairs, pair_capacity, arranged, children, capacity, jobs)
-    return jobs.count.max()
+        shape_pairs_of_tile(np.int64(tile), pairs, pair_capacity, proxies, children, capacity, shape_pairs)
+    return shape_pairs.count.max()
 
 
 @njit(nogil=True, error_model="numpy", cache=True)
-def make_room(pairs, pair_capacity, tag, capacity, jobs, many, start):
-    """First row of each job and first contact of each tile (``start``): (rows, contacts, whether each table has jobs)."""
+def make_room(pairs, pair_capacity, tag, capacity, shape_pairs, many, start):
+    """First row of each shape pair and first contact of each tile (``start``): (rows, contacts, whether each table has shape pairs)."""
     used = np.zeros(5, np.bool_)
     rows, total = 0, 0
     for tile in range(pairs.count.size):
         start[tile] = total
         for k in range(tile * pair_capacity, tile * pair_capacity + pairs.count[tile]):
             total += tag[pairs.a[k], SHAPE] == SPHERE and tag[pairs.b[k], SHAPE] == SPHERE
-        for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
-            used[jobs.table[job]] = True
-            jobs.start[job] = rows
-            rows += rows_of(jobs.table[job], many)
-            total += rows_of(jobs.table[job], many)
+        for shape_pair in range(tile * capacity, tile * capacity + shape_pairs.count[tile]):
+            used[shape_pairs.table[shape_pair]] = True
+            shape_pairs.start[shape_pair] = rows
+            rows += rows_of(shape_pairs.table[shape_pair], many)
+            total += rows_of(shape_pairs.table[shape_pair], many)
     return rows, total, used
 
 
-# --- the shapes of a job
+# --- the shapes of a shape pair
 @njit(**INNER)
-def take_shape(body, child, reach, extent, quaternion, children, sizes, turns, slot):
+def take_shape(body, child, sphere, extent, quaternion, children, sizes, turns, slot):
     """Sizes and turn of a child, or of the body itself, into a slot of the scratch; returns where its centre lies from the body's, and
     the radius of the ball around it, which is the last of its sizes, too."""
     if child < 0:
@@ -145,7 +145,7 @@ def take_shape(body, child, reach, extent, quaternion, children, sizes, turns, s
             sizes[slot, k] = extent[body, k]
         for k in range(4):
             turns[slot, k] = quaternion[body, k]
-        sizes[slot, 3] = reach[body, 3] - extent[body, 3]
+        sizes[slot, 3] = sphere[body, 3] - extent[body, 3]
         return 0.0, 0.0, 0.0, sizes[slot, 3]
     scale, p, q, c = extent[body, 0], children.child_position, quaternion, children.child_quaternion
     for k in range(3):
@@ -230,27 +230,31 @@ def mesh_pair_rows(number_a, number_b, dx, dy, dz, size, limit, shapes, work, si
 
 
 def make_table(own):
-    """The work of a table on its jobs in some tiles. It runs in threads of Python: compiling a parallel loop around so large a
+    """The work of a table on its shape pairs in some tiles. It runs in threads of Python: compiling a parallel loop around so large a
     function takes three times as long. (Numba leaves out the branches that constants close, and its cache tells functions
     apart by constants, not by the functions they call.)"""
     is_round, is_box, is_convex, is_mesh = own == ROUND, own == BOXES, own == CONVEX, own == MESHES
 
     @njit(nogil=True, error_model="numpy", cache=True)
     @named(own)
-    def fill_rows(first_tile, last_tile, pairs, pair_capacity, arranged, children, shapes, many, capacity, jobs, rows):
-        tag, reach, extent, quaternion = arranged.tag, arranged.reach, arranged.extent, arranged.quaternion
-        number, identity, work = arranged.geometry, arranged.id, make_work()
+    def fill_rows(first_tile, last_tile, pairs, pair_capacity, proxies, children, shapes, many, capacity, shape_pairs, rows):
+        tag, sphere, extent, quaternion = proxies.tag, proxies.sphere, proxies.extent, proxies.quaternion
+        number, identity, work = proxies.geometry, proxies.id, make_work()
         sizes, turns, out, feature = work.sizes, work.turns, np.empty((ROWS, 7)), np.empty(ROWS, np.int32)
         polygons = np.empty((2, geometry.MOST_CORNERS, 3))
         for tile in range(first_tile, last_tile):
-            for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
-                if jobs.table[job] != own:
+            for shape_pair in range(tile * capacity, tile * capacity + shape_pairs.count[tile]):
+                if shape_pairs.table[shape_pair] != own:
                     continue
-                k, i, j = jobs.pair[job], jobs.child_a[job], jobs.child_b[job]
+                k, i, j = shape_pairs.pair[shape_pair], shape_pairs.child_a[shape_pair], shape_pairs.child_b[shape_pair]
                 a, b = in_order(pairs.a[k], pairs.b[k], tag, identity)
-                ax, ay, az, radius_a = take_shape(a, i, reach, extent, quaternion, children, sizes, turns, 0)
-                bx, by, bz, radius_b = take_shape(b, j, reach, extent, quaternion, children, sizes, turns, 1)
-                x, y, z = reach[b, 0] - reach[a, 0] + bx - ax, reach[b, 1] - reach[a, 1] + by - ay, reach[b, 2] - reach[a, 2] + bz - az
+                ax, ay, az, radius_a = take_shape(a, i, sphere, extent, quaternion, children, sizes, turns, 0)
+                bx, by, bz, radius_b = take_shape(b, j, sphere, extent, quaternion, children, sizes, turns, 1)
+                x, y, z = (
+                    sphere[b, 0] - sphere[a, 0] + bx - ax,
+                    sphere[b, 1] - sphere[a, 1] + by - ay,
+                    sphere[b, 2] - sphere[a, 2] + bz - az,
+                )
                 kind_a, kind_b = kind_of(a, i, tag, children), kind_of(b, j, tag, children)
                 number_a = number[a] if i < 0 and number.size > 0 else (children.child_geometry[i] if i >= 0 else np.int32(-1))
                 number_b = number[b] if j < 0 and number.size > 0 else (children.child_geometry[j] if j >= 0 else np.int32(-1))
@@ -272,10 +276,10 @@ def make_table(own):
                     found = mesh_rows(kind_a, number_a, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature)
                 else:
                     found = mesh_pair_rows(number_a, number_b, x, y, z, size, limit, shapes, work, sizes, turns, first, out, feature)
-                jobs.found[job] = found
+                shape_pairs.found[shape_pair] = found
                 name = (np.int64(i + 1) * 1009 + np.int64(j + 1)) * 8209
                 for c in range(min(found, rows_of(own, many))):
-                    at = jobs.start[job] + c
+                    at = shape_pairs.start[shape_pair] + c
                     for axis in range(3):
                         rows.values[at, axis] = sign * out[c, axis]
                     rows.values[at, 3], rows.values[at, 4], rows.values[at, 5] = out[c, 3] + px, out[c, 4] + py, out[c, 5] + pz
@@ -299,30 +303,30 @@ def tables_of(bodies, geometries):
 
 
 @njit(**INNER)
-def gather_tile(tile, pairs, pair_capacity, arranged, margin, step, capacity, jobs, rows, tile_size, contacts):
-    pair_a, pair_b, velocity, identity, tag = pairs.a, pairs.b, arranged.velocity, arranged.id, arranged.tag
-    reach, extent, values, names = arranged.reach, arranged.extent, rows.values, rows.feature
-    job, last_job = tile * capacity, tile * capacity + jobs.count[tile]
+def gather_tile(tile, pairs, pair_capacity, proxies, margin, step, capacity, shape_pairs, rows, tile_size, contacts):
+    pair_a, pair_b, velocity, identity, tag = pairs.a, pairs.b, proxies.velocity, proxies.id, proxies.tag
+    sphere, extent, values, names = proxies.sphere, proxies.extent, rows.values, rows.feature
+    shape_pair, last_shape_pair = tile * capacity, tile * capacity + shape_pairs.count[tile]
     c, k = contacts.start[tile], tile * pair_capacity
     last_pair = k + pairs.count[tile]
     for i in range(tile * tile_size, min((tile + 1) * tile_size, identity.size)):
         contacts.first[i] = c
         while k < last_pair and pair_a[k] == i:
             a, b = in_order(pair_a[k], pair_b[k], tag, identity)
-            near = margin_of(margin, a, b, reach, extent, tag)
+            contact_distance = margin_of(margin, a, b, sphere, extent, tag)
             if tag[a, SHAPE] == SPHERE and tag[b, SHAPE] == SPHERE:
-                dx, dy, dz = reach[b, 0] - reach[a, 0], reach[b, 1] - reach[a, 1], reach[b, 2] - reach[a, 2]
+                dx, dy, dz = sphere[b, 0] - sphere[a, 0], sphere[b, 1] - sphere[a, 1], sphere[b, 2] - sphere[a, 2]
                 if dx == 0.0 and dy == 0.0 and dz == 0.0:
                     dx, dy, dz = geometry.parted(identity[a], identity[b])
                 nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
-                if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
+                if may_close(gap, contact_distance, step, velocity, sphere, a, b, x, y, z):
                     c = add_contact(contacts, c, a, b, 0, nx, ny, nz, x, y, z, gap)
-            while job < last_job and jobs.pair[job] == k:
-                for r in range(jobs.start[job], jobs.start[job] + jobs.found[job]):
+            while shape_pair < last_shape_pair and shape_pairs.pair[shape_pair] == k:
+                for r in range(shape_pairs.start[shape_pair], shape_pairs.start[shape_pair] + shape_pairs.found[shape_pair]):
                     x, y, z, gap = values[r, 3], values[r, 4], values[r, 5], values[r, 6]
-                    if may_close(gap, near, step, velocity, reach, a, b, x, y, z):
+                    if may_close(gap, contact_distance, step, velocity, sphere, a, b, x, y, z):
                         c = add_contact(contacts, c, a, b, names[r], values[r, 0], values[r, 1], values[r, 2], x, y, z, gap)
-                job += 1
+                shape_pair += 1
             k += 1
         contacts.number[i] = c - contacts.first[i]
     contacts.count[tile] = c - contacts.start[tile]
@@ -337,20 +341,20 @@ def add_contact(contacts, c, a, b, name, nx, ny, nz, x, y, z, gap):
 
 
 @njit(**INNER)
-def most_found(capacity, jobs):
-    """The most rows that one job has found."""
+def most_found(capacity, shape_pairs):
+    """The most rows that one shape pair has found."""
     most = 0
-    for tile in range(jobs.count.size):
-        for job in range(tile * capacity, tile * capacity + jobs.count[tile]):
-            most = max(most, jobs.found[job])
+    for tile in range(shape_pairs.count.size):
+        for shape_pair in range(tile * capacity, tile * capacity + shape_pairs.count[tile]):
+            most = max(most, shape_pairs.found[shape_pair])
     return most
 
 
 @Kernel
-def gather_contacts(pairs, pair_capacity, arranged, margin, step, many, capacity, jobs, rows, tile_size, contacts):
-    """Contacts from the rows of all jobs; returns the most that one job has found, and only that if it exceeds ``many``."""
-    most = most_found(capacity, jobs)
+def gather_contacts(pairs, pair_capacity, proxies, margin, step, many, capacity, shape_pairs, rows, tile_size, contacts):
+    """Contacts from the rows of all shape pairs; returns the most that one of them has found, and only that if it exceeds ``many``."""
+    most = most_found(capacity, shape_pairs)
     if most <= many:
         for tile in prange(pairs.count.size):
-            gather_tile(np.int64(tile), pairs, pair_capacity, arranged, margin, step, capacity, jobs, rows, tile_size, contacts)
+            gather_tile(np.int64(tile), pairs, pair_capacity, proxies, margin, step, capacity, shape_pairs, rows, tile_size, contacts)
     return most

@@ -20,30 +20,48 @@ from numba.core import event
 
 from gravel import kernel_cache
 from gravel.cpu import integrate
-from gravel.cpu.collide import bounds, brute, bvh, grid, jobs, narrow, sap
+from gravel.cpu.collide import bounds, brute, bvh, grid, narrow, sap, shape_pairs
 from gravel.cpu.solve import assemble, block_problem, match, tiles
 from gravel.host import impacts, tree
 from gravel.host.joints import direct, gauges, laws
 from gravel.host.joints import rows as joint_rows
 from gravel.host.threads import SMALL, Kernel
 
-MODULES = bounds, grid, tree, bvh, sap, brute, narrow, jobs, match, impacts, integrate, tiles, assemble, gauges, laws, joint_rows, direct
+MODULES = (
+    bounds,
+    grid,
+    tree,
+    bvh,
+    sap,
+    brute,
+    narrow,
+    shape_pairs,
+    match,
+    impacts,
+    integrate,
+    tiles,
+    assemble,
+    gauges,
+    laws,
+    joint_rows,
+    direct,
+)
 PATIENCE = 300  # s after which a process that compiles is taken to be dead
 children: list = []  # the process that compiles for this one
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=children.clear)  # a forked process has no part in those of its parent
-started: dict = {}  # features that this process has dealt with: an ``Ahead``, or None where nothing is at work
+started: dict = {}  # features that this process has dealt with: an ``BackgroundCompile``, or None where nothing is at work
 # What a kernel that does nothing must answer for the stages to go on.
 ANSWERS = {
     "find_pairs": lambda *arguments: _one_pair(*arguments),
     "find_all_pairs": lambda *arguments: _one_pair(*arguments),
     "sort_along_curve": 0,
     "sort_along_axis": 0,
-    **{f"find_{family.name}_contacts": 0 for family in narrow.FAMILIES},
-    "list_jobs": 0,
+    **{f"find_{pair_kernel.name}_contacts": 0 for pair_kernel in narrow.PAIR_KERNELS},
+    "list_shape_pairs": 0,
     "gather_contacts": 0,
     "summarise": (1, 0.0),
-    "bounce": (0, 0),
+    "solve_impacts": (0, 0),
     "leave_flying": 0.0,
     "measure": (0, False),
     "solve_rows": 0.0,
@@ -64,11 +82,11 @@ def marker(features):
 def features_of(engine, joints):
     """What decides which kernels an engine's step needs, in one word; ``joints``: whether there are, or will be."""
     traits, rules = engine.detector.traits, engine.rules
-    family = engine.detector.family.name
-    tables = jobs.tables_of(engine.rows, engine.geometries) if family == "any" else (False,) * len(jobs.TABLES)
+    pair_kernel = engine.detector.pair_kernel.name
+    tables = shape_pairs.tables_of(engine.rows, engine.geometries) if pair_kernel == "any" else (False,) * len(shape_pairs.TABLES)
     words = [
         "single" if engine.real == np.float32 else "double",
-        family + "".join(str(int(used)) for used in tables),
+        pair_kernel + "".join(str(int(used)) for used in tables),
         "balls" if traits.balls and not joints else "both" if traits.some_balls else "any",
         "rolling" if rules.rolling else "plain",
         "bouncy" if rules.bouncy else "dead",
@@ -79,10 +97,10 @@ def features_of(engine, joints):
     return "-".join(words)
 
 
-class Ahead(NamedTuple):
+class BackgroundCompile(NamedTuple):
     """What is compiled beside this process."""
 
-    tables: pathlib.Path  # is there when the tables of ``jobs`` are ready, by far the largest kernels
+    tables: pathlib.Path  # is there when the tables of ``shape_pairs`` are ready, by far the largest kernels
     done: pathlib.Path  # is there when the kernels with threads are ready, too
     claim: pathlib.Path  # is there while a process works on them
     child: subprocess.Popen | None  # that process, if we have started it
@@ -117,7 +135,7 @@ def _is_alive(claim):
 
 
 def start(engine, features):
-    """Start the second process unless the kernels are compiled already; returns an ``Ahead`` if one is at work, else None.
+    """Start the second process unless the kernels are compiled already; returns an ``BackgroundCompile`` if one is at work, else None.
 
     It compiles the forms without threads, which the first step waits for, then those with: the run goes on meanwhile."""
     threads = engine.threads > 1 and engine.rows.count >= SMALL and not Kernel.forked
@@ -137,14 +155,15 @@ def start(engine, features):
             claim.unlink(missing_ok=True)
             return None
         children[:] = [child]
-    started[features] = Ahead(done.with_suffix(".tables"), threaded, claim, child, os.getpid())
+    started[features] = BackgroundCompile(done.with_suffix(".tables"), threaded, claim, child, os.getpid())
     return started[features]
 
 
 def child_command(features, threads):
     """The second process looks for modules where this one does, or it may find another copy of gravel in the current folder
     and fill that one's cache."""
-    script = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gravel.cpu import ahead; ahead.compile_backwards(*sys.argv[2:])"
+    find = "import json, sys; sys.path[:] = json.loads(sys.argv[1])"
+    script = f"{find}; from gravel.cpu import precompile; precompile.compile_backwards(*sys.argv[2:])"
     return [sys.executable, "-c", script, json.dumps(sys.path), features, *(["threads"] if threads else [])]
 
 
@@ -159,16 +178,16 @@ def _claim(claim):
     return True
 
 
-class Watch(event.Listener):
+class CompileProgress(event.Listener):
     """Tells what is being compiled, and how many kernels of how many are ready."""
 
-    def __init__(self, tell, plan):
-        self.tell, self.plan, self.depth, self.seen = tell, plan, 0, set()
+    def __init__(self, on_status, plan):
+        self.on_status, self.plan, self.depth, self.seen = on_status, plan, 0, set()
 
     def on_start(self, e):
         if self.depth == 0 and "dispatcher" in e.data:
             self.seen.add(e.data["dispatcher"].py_func.__qualname__)
-            self.tell(f"compiling {e.data['dispatcher'].py_func.__name__}, {len(self.seen)}{self._of()}, for this and later runs")
+            self.on_status(f"compiling {e.data['dispatcher'].py_func.__name__}, {len(self.seen)}{self._of()}, for this and later runs")
         self.depth += 1
 
     def on_end(self, e):
@@ -181,10 +200,10 @@ class Watch(event.Listener):
             return ""
 
 
-def watch(tell, features):
-    """``tell`` is told of each kernel that this process compiles from here on, until the function that is returned is called."""
+def watch(on_status, features):
+    """``on_status(message)`` is called for each kernel that this process compiles, until the function that is returned is called."""
     done = marker(features)
-    listener = Watch(tell, done.with_suffix(".plan") if done is not None else pathlib.Path())
+    listener = CompileProgress(on_status, done.with_suffix(".plan") if done is not None else pathlib.Path())
     event.register("numba:compile", listener)
     return lambda: event.unregister("numba:compile", listener)
 
@@ -238,19 +257,19 @@ def _dry_step(features, threaded):
     """Kernels and argument types of a step, in its order; of scenes with joints, those of the contacts come first: a machine that
     touches nothing does not wait for them."""
     calls = []
-    ANSWERS["make_room"] = 0, 0, np.array([digit == "1" for digit in features.split("-")[1][-len(jobs.TABLES) :]])
+    ANSWERS["make_room"] = 0, 0, np.array([digit == "1" for digit in features.split("-")[1][-len(shape_pairs.TABLES) :]])
     kept = [(module, dict(vars(module))) for module in (*MODULES, block_problem)]
     for module in MODULES:
         for name, value in list(vars(module).items()):
             if name.startswith("_"):  # runs once, when joints are made
                 continue
             if isinstance(value, Kernel):
-                setattr(module, name, Recorder(value.name, value.threaded if threaded else value.alone, calls))
+                setattr(module, name, Recorder(value.name, value.parallel if threaded else value.serial, calls))
             elif isinstance(value, numba.core.dispatcher.Dispatcher) and value._cache.__class__.__name__ != "NullCache":
                 setattr(module, name, Recorder(name, value, calls))
-    jobs.TABLES = tuple(Recorder("table", table, calls) for table in jobs.TABLES)
+    shape_pairs.TABLES = tuple(Recorder("table", table, calls) for table in shape_pairs.TABLES)
     make = block_problem.kernel
-    block_problem.kernel = lambda job, balls, wide, rolling, _: Recorder(job, make(job, balls, wide, rolling, threaded), calls)
+    block_problem.kernel = lambda job, balls, general, rolling, _: Recorder(job, make(job, balls, general, rolling, threaded), calls)
     try:
         simulation = _tiny(features)
         simulation.engine.warm_up = lambda *_: lambda: None
@@ -267,12 +286,12 @@ def _tiny(features):
     """A scene of two bodies with these features."""
     from gravel import Box, Capsule, Ellipsoid, GaussSeidel, Material, Mesh, Plane, Revolute, Scene, Simulation, Sphere
 
-    precision, family, shapes, rolling, bouncy, phase, joints, integrator = features.split("-")
-    family = family[: -len(jobs.TABLES)]
+    precision, pair_kernel, shapes, rolling, bouncy, phase, joints, integrator = features.split("-")
+    pair_kernel = pair_kernel[: -len(shape_pairs.TABLES)]
     triangle = Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
-    still = {"ball": [], "ball_mesh": [triangle], "box": [], "ellipsoid": [], "any": [triangle]}[family]
+    still = {"ball": [], "ball_mesh": [triangle], "box": [], "ellipsoid": [], "any": [triangle]}[pair_kernel]
     moving = {"ball": Sphere(1.0), "ball_mesh": Sphere(1.0), "box": Box((1, 1, 1)), "ellipsoid": Ellipsoid((1, 1, 2))}.get(
-        family, Sphere(1.0) if shapes == "balls" else Capsule(1.0, 1.0)
+        pair_kernel, Sphere(1.0) if shapes == "balls" else Capsule(1.0, 1.0)
     )
     material = Material(rolling_friction=float(rolling == "rolling"), restitution=float(bouncy == "bouncy"))
     scene = Scene()

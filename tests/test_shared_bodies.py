@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
-from gravel.engine import ALONE
+from gravel.engine import NO_SYNC
 
 
 def problem(contacts=slice(None), seed=0, n=24, bodies=10):
@@ -44,21 +44,21 @@ class Table:
 class Seat:
     """The share of one of them."""
 
-    alone = False
+    single_process = False
 
     def __init__(self, table, seat, parts):
         self.table, self.seat, self.parts = table, seat, np.repeat(np.append(parts, 1), 8)
         self.exchanges = 0
 
-    def note(self, velocity):
+    def snapshot(self, velocity):
         self.base = velocity.copy()
 
-    def add(self, velocity, split=False):
+    def allreduce_increments(self, velocity, split=False):
         self.exchanges += 1
         changes = self.table.all_of(self.seat, (velocity - self.base) / (self.parts if split else 1))
         velocity[:] = self.base + sum(changes)
 
-    def publish(self, velocity):
+    def broadcast_joint_bodies(self, velocity):
         pass  # no joints here
 
     def total(self, *numbers):
@@ -67,7 +67,7 @@ class Seat:
     def largest(self, *numbers):
         return tuple(map(max, zip(*self.table.all_of(self.seat, numbers))))
 
-    def both(self, total, largest):
+    def total_and_largest(self, total, largest):
         return self.total(total)[0], self.largest(largest)[0]
 
 
@@ -83,10 +83,10 @@ def solve_in_two(solver, friction):
     def work(seat):
         with table.turn:
             half = problem(slice(seat, None, 2)).prepare(friction)
-            half.share = Seat(table, seat, parts)
+            half.sync = Seat(table, seat, parts)
             half.split(np.arange(len(parts)), parts)
             outcome = solver.run(half)
-            results[seat] = outcome, half.impulse_of_contacts(), half.body_velocities(), half.share.exchanges
+            results[seat] = outcome, half.impulse_of_contacts(), half.body_velocities(), half.sync.exchanges
 
     threads = [threading.Thread(target=work, args=(seat,)) for seat in range(2)]
     for thread in threads:
@@ -111,15 +111,15 @@ def test_two_halves_find_what_the_whole_finds(solver, friction):
 
 def test_sweeps_exchange_once_a_pass_and_measure_for_all():
     class Counting:
-        alone, passes = False, 0
+        single_process, passes = False, 0
 
-        def note(self, velocity):
+        def snapshot(self, velocity):
             pass
 
-        def add(self, velocity, split=False):
+        def allreduce_increments(self, velocity, split=False):
             self.passes += split
 
-        def publish(self, velocity):
+        def broadcast_joint_bodies(self, velocity):
             pass
 
         def total(self, *numbers):
@@ -128,16 +128,16 @@ def test_sweeps_exchange_once_a_pass_and_measure_for_all():
         def largest(self, *numbers):
             return tuple(3 * n for n in numbers)
 
-        def both(self, total, largest):
+        def total_and_largest(self, total, largest):
             return 4 * total, 3 * largest
 
     plain, shared = problem().prepare("cone"), problem().prepare("cone")
-    shared.share = Counting()
+    shared.sync = Counting()
     alone, told = gv.GaussSeidel(iterations=20).run(plain), gv.GaussSeidel(iterations=20).run(shared)
-    assert shared.share.passes == 20
+    assert shared.sync.passes == 20
     assert told.residual == 3 * alone.residual and told.residual_rms == pytest.approx(alone.residual_rms)
     assert np.array_equal(plain.impulse_of_contacts(), shared.impulse_of_contacts())
-    assert plain.share is ALONE and ALONE.total(1.0, 2.0) == (1.0, 2.0) and ALONE.largest(3.0) == (3.0,)
+    assert plain.sync is NO_SYNC and NO_SYNC.total(1.0, 2.0) == (1.0, 2.0) and NO_SYNC.largest(3.0) == (3.0,)
 
 
 @pytest.mark.parametrize("friction", ["cone", "coulomb"])

@@ -1,7 +1,7 @@
-"""Jobs, each a pair of simple shapes: what a table's kernel gets of one, and where it puts what it finds.
+"""Shape pairs: what a table's kernel gets of a pair of simple shapes, and where it puts what it finds.
 
-A table is a function of a ``Task``: it launches a kernel with a thread for each of its jobs (or workers that take them in turn). The kernel
-makes a ``Job`` (``job_of``), finds rows as formulas write them, and hands them in (``keep_rows``).
+A table is a function of a ``Task``: it launches a kernel with a thread for each of its shape pairs (or workers that take them in turn). The
+kernel makes a ``ShapePair`` (``shape_pair_of``), finds rows as formulas write them, and hands them in (``keep_rows``).
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import warp as wp
 
 from gravel.formulas import bounds, tables
 from gravel.gpu.formulas import FORMS
-from gravel.gpu.structs import Arranged, Pairs
+from gravel.gpu.structs import Pairs, Proxies
 from gravel.shapes import BOX, PLANE, SPHERE
 from gravel.shapes.geometry import Library
 from gravel.state import SHAPE
@@ -45,28 +45,28 @@ class Children:
 
 
 @wp.struct
-class Jobs:
+class ShapePairs:
     """Those of one pair side by side, in the order of the pairs."""
 
     pair: wp.array(dtype=wp.int32)
     child_a: wp.array(dtype=wp.int32)  # row of the child, or -1: the body itself
     child_b: wp.array(dtype=wp.int32)
     table: wp.array(dtype=wp.int32)
-    start: wp.array(dtype=wp.int32)  # (jobs + 1,) its first row in ``Rows``; the next one's is its end
+    start: wp.array(dtype=wp.int32)  # (shape pairs + 1,) its first row in ``Rows``; the next one's is its end
     found: wp.array(dtype=wp.int32)  # how many rows it has filled
-    most: wp.array(dtype=wp.int32)  # (1,) the most rows that a job has found, of those that found more than had room
+    most: wp.array(dtype=wp.int32)  # (1,) the most rows that a shape pair has found, of those that found more than had room
 
 
 @wp.struct
 class Rows:
-    """Contacts of the jobs, before it is known which of them are near enough."""
+    """Contacts of the shape pairs, before it is known which of them are near enough."""
 
     values: wp.array2d(dtype=wp.float32)  # (rows, 7) as in ``gravel.formulas.contact_rows``
     feature: wp.array(dtype=wp.int32)
 
 
 @wp.struct
-class Job:
+class ShapePair:
     """Two shapes; the kind of a is not behind that of b."""
 
     kind_a: int
@@ -90,17 +90,17 @@ class Job:
 
 
 class Task(NamedTuple):
-    """The jobs of one table: order[first] to order[first + count - 1], and all that there is to do them."""
+    """The shape pairs of one table: order[first] to order[first + count - 1], and all that its kernel needs."""
 
     first: int
     count: int
     order: wp.array
-    arranged: Any  # Arranged
+    proxies: Any  # Proxies
     pairs: Any  # Pairs
     children: Any  # Children
-    jobs: Any  # Jobs
+    shape_pairs: Any  # Jobs
     rows: Any  # Rows
-    many: int  # rows that a job with a mesh may fill
+    many: int  # rows that a shape pair with a mesh may fill
     shapes: Shapes
     arrays: Any  # DeviceBuffers
     device: str
@@ -173,126 +173,135 @@ def narrowed(v: wp.vec3d):
     return wp.vec3(float(v[0]), float(v[1]), float(v[2]))
 
 
-# --- the shapes of a job
+# --- the shapes of a shape pair
 @wp.func
-def in_order(k: int, pairs: Pairs, arranged: Arranged):
+def in_order(k: int, pairs: Pairs, proxies: Proxies):
     """The two bodies of a pair by the ranks of their kinds, of two alike the lower id first."""
     a, b = pairs.a[k], pairs.b[k]
-    kind_a, kind_b = arranged.tag[a, SHAPE], arranged.tag[b, SHAPE]
-    if is_behind(kind_a, kind_b) or (kind_a == kind_b and arranged.id[a] > arranged.id[b]):
+    kind_a, kind_b = proxies.tag[a, SHAPE], proxies.tag[b, SHAPE]
+    if is_behind(kind_a, kind_b) or (kind_a == kind_b and proxies.id[a] > proxies.id[b]):
         return b, a
     return a, b
 
 
 @wp.func
-def centre_of_child(body: int, child: int, arranged: Arranged, children: Children):
+def centre_of_child(body: int, child: int, proxies: Proxies, children: Children):
     """Where a child's centre, or that of the body itself, lies from the body's."""
     if child < 0:
         return wp.vec3d(wp.float64(0.0), wp.float64(0.0), wp.float64(0.0))
-    return turned(row4(arranged.quaternion, body), arranged.extent[body, 0] * row3(children.child_position, child))
+    return turned(row4(proxies.quaternion, body), proxies.extent[body, 0] * row3(children.child_position, child))
 
 
 @wp.func
-def radius_of_child(body: int, child: int, arranged: Arranged, children: Children):
+def radius_of_child(body: int, child: int, proxies: Proxies, children: Children):
     """Of the ball around a child, or around the body itself."""
     if child < 0:
-        return arranged.reach[body, 3] - arranged.extent[body, 3]
-    return arranged.extent[body, 0] * children.child_radius[child]
+        return proxies.sphere[body, 3] - proxies.extent[body, 3]
+    return proxies.extent[body, 0] * children.child_radius[child]
 
 
 @wp.func
-def kind_of(body: int, child: int, arranged: Arranged, children: Children):
+def kind_of(body: int, child: int, proxies: Proxies, children: Children):
     if child < 0:
-        return arranged.tag[body, SHAPE]
+        return proxies.tag[body, SHAPE]
     return children.child_kind[child]
 
 
 @wp.func
-def number_of(body: int, child: int, arranged: Arranged, children: Children):
+def number_of(body: int, child: int, proxies: Proxies, children: Children):
     """Of the geometry, or -1."""
     if child >= 0:
         return children.child_geometry[child]
-    if arranged.geometry.shape[0] > 0:
-        return arranged.geometry[body]
+    if proxies.geometry.shape[0] > 0:
+        return proxies.geometry[body]
     return -1
 
 
 @wp.func
-def size_of(body: int, child: int, arranged: Arranged, children: Children):
+def size_of(body: int, child: int, proxies: Proxies, children: Children):
     if child < 0:
-        return row3(arranged.extent, body)
-    return arranged.extent[body, 0] * row3(children.child_size, child)
+        return row3(proxies.extent, body)
+    return proxies.extent[body, 0] * row3(children.child_size, child)
 
 
 @wp.func
-def turn_of(body: int, child: int, arranged: Arranged, children: Children):
+def turn_of(body: int, child: int, proxies: Proxies, children: Children):
     if child >= 0:
-        return product(row4(arranged.quaternion, body), row4(children.child_quaternion, child))
-    kind = arranged.tag[body, SHAPE]
+        return product(row4(proxies.quaternion, body), row4(children.child_quaternion, child))
+    kind = proxies.tag[body, SHAPE]
     if kind == SPHERE or kind == PLANE:
         return wp.vec4d(wp.float64(1.0), wp.float64(0.0), wp.float64(0.0), wp.float64(0.0))
-    return row4(arranged.quaternion, body)
+    return row4(proxies.quaternion, body)
 
 
 @wp.func
-def job_between(a: int, i: int, b: int, j: int, d: wp.vec3d, arranged: Arranged, children: Children):
-    """Child i of body a and child j of body b as a job, the kind of the first not behind that of the second."""
-    turn_a, turn_b = turn_of(a, i, arranged, children), turn_of(b, j, arranged, children)
-    radius_a, radius_b = radius_of_child(a, i, arranged, children), radius_of_child(b, j, arranged, children)
-    job = Job()
-    job.kind_a = kind_of(a, i, arranged, children)
-    job.kind_b = kind_of(b, j, arranged, children)
-    job.number_a = number_of(a, i, arranged, children)
-    job.number_b = number_of(b, j, arranged, children)
-    job.size_a = narrowed(size_of(a, i, arranged, children))
-    job.size_b = narrowed(size_of(b, j, arranged, children))
-    job.turn_a = wp.vec4(turn_a)
-    job.turn_b = wp.vec4(turn_b)
-    job.d = narrowed(d)
-    if job.kind_a == SPHERE and job.kind_b == BOX:
-        job.place = turned_back(turn_b, -d)
-        job.half = size_of(b, j, arranged, children)
-    job.radius_a = float(radius_a)
-    job.radius_b = float(radius_b)
-    job.size = scale_of(job.radius_a, job.radius_b)
-    job.limit = float(arranged.extent[a, 3] + arranged.extent[b, 3])
-    return job
+def shape_pair_between(a: int, i: int, b: int, j: int, d: wp.vec3d, proxies: Proxies, children: Children):
+    """Child i of body a and child j of body b as a shape pair, the kind of the first not behind that of the second."""
+    turn_a, turn_b = turn_of(a, i, proxies, children), turn_of(b, j, proxies, children)
+    radius_a, radius_b = radius_of_child(a, i, proxies, children), radius_of_child(b, j, proxies, children)
+    shape_pair = ShapePair()
+    shape_pair.kind_a = kind_of(a, i, proxies, children)
+    shape_pair.kind_b = kind_of(b, j, proxies, children)
+    shape_pair.number_a = number_of(a, i, proxies, children)
+    shape_pair.number_b = number_of(b, j, proxies, children)
+    shape_pair.size_a = narrowed(size_of(a, i, proxies, children))
+    shape_pair.size_b = narrowed(size_of(b, j, proxies, children))
+    shape_pair.turn_a = wp.vec4(turn_a)
+    shape_pair.turn_b = wp.vec4(turn_b)
+    shape_pair.d = narrowed(d)
+    if shape_pair.kind_a == SPHERE and shape_pair.kind_b == BOX:
+        shape_pair.place = turned_back(turn_b, -d)
+        shape_pair.half = size_of(b, j, proxies, children)
+    shape_pair.radius_a = float(radius_a)
+    shape_pair.radius_b = float(radius_b)
+    shape_pair.size = scale_of(shape_pair.radius_a, shape_pair.radius_b)
+    shape_pair.limit = float(proxies.extent[a, 3] + proxies.extent[b, 3])
+    return shape_pair
 
 
 @wp.func
-def job_of(number: int, arranged: Arranged, pairs: Pairs, children: Children, jobs: Jobs):
-    """The shapes of a job."""
-    i, j = jobs.child_a[number], jobs.child_b[number]
-    a, b = in_order(jobs.pair[number], pairs, arranged)
-    kind_a, kind_b = kind_of(a, i, arranged, children), kind_of(b, j, arranged, children)
-    centre = centre_of_child(a, i, arranged, children)
-    d = row3(arranged.reach, b) - row3(arranged.reach, a) + centre_of_child(b, j, arranged, children) - centre
+def shape_pair_of(number: int, proxies: Proxies, pairs: Pairs, children: Children, shape_pairs: ShapePairs):
+    """The shapes of a shape pair."""
+    i, j = shape_pairs.child_a[number], shape_pairs.child_b[number]
+    a, b = in_order(shape_pairs.pair[number], pairs, proxies)
+    kind_a, kind_b = kind_of(a, i, proxies, children), kind_of(b, j, proxies, children)
+    centre = centre_of_child(a, i, proxies, children)
+    d = row3(proxies.sphere, b) - row3(proxies.sphere, a) + centre_of_child(b, j, proxies, children) - centre
     if kind_b == PLANE:
-        normal = row3(arranged.extent, b)
+        normal = row3(proxies.extent, b)
         d = wp.dot(d, normal) * normal
     if not is_behind(kind_a, kind_b):
-        job = job_between(a, i, b, j, d, arranged, children)
-        job.sign = 1.0
-        job.offset = narrowed(centre)
+        shape_pair = shape_pair_between(a, i, b, j, d, proxies, children)
+        shape_pair.sign = 1.0
+        shape_pair.offset = narrowed(centre)
     else:  # children may come the other way round
-        job = job_between(b, j, a, i, -d, arranged, children)
-        job.sign = -1.0
-        job.offset = narrowed(centre + d)
-    job.name = (wp.int64(i + 1) * wp.int64(1009) + wp.int64(j + 1)) * wp.int64(8209)
-    return job
+        shape_pair = shape_pair_between(b, j, a, i, -d, proxies, children)
+        shape_pair.sign = -1.0
+        shape_pair.offset = narrowed(centre + d)
+    shape_pair.name = (wp.int64(i + 1) * wp.int64(1009) + wp.int64(j + 1)) * wp.int64(8209)
+    return shape_pair
 
 
 @wp.func
-def keep_rows(number: int, job: Job, found: int, out: wp.array2d(dtype=float), feature: wp.array(dtype=int), jobs: Jobs, rows: Rows):
-    """Hand in the rows of a job, as those of its pair: normals from the first body to the second, points from the centre of the first."""
-    start = jobs.start[number]
-    room = jobs.start[number + 1] - start
-    jobs.found[number] = wp.min(found, room)
+def keep_rows(
+    number: int,
+    shape_pair: ShapePair,
+    found: int,
+    out: wp.array2d(dtype=float),
+    feature: wp.array(dtype=int),
+    shape_pairs: ShapePairs,
+    rows: Rows,
+):
+    """Hand in the rows of a shape pair, as those of its pair of bodies: normals from the first body to the second, points from the centre
+    of the first."""
+    start = shape_pairs.start[number]
+    room = shape_pairs.start[number + 1] - start
+    shape_pairs.found[number] = wp.min(found, room)
     if found > room:
-        wp.atomic_max(jobs.most, 0, found)
+        wp.atomic_max(shape_pairs.most, 0, found)
     for c in range(wp.min(found, room)):
         for axis in range(3):
-            rows.values[start + c, axis] = job.sign * out[c, axis]
-            rows.values[start + c, 3 + axis] = out[c, 3 + axis] + job.offset[axis]
+            rows.values[start + c, axis] = shape_pair.sign * out[c, axis]
+            rows.values[start + c, 3 + axis] = out[c, 3 + axis] + shape_pair.offset[axis]
         rows.values[start + c, 6] = out[c, 6]
-        rows.feature[start + c] = int((job.name + wp.int64(feature[c])) & wp.int64(0x7FFFFFFF))
+        rows.feature[start + c] = int((shape_pair.name + wp.int64(feature[c])) & wp.int64(0x7FFFFFFF))

@@ -13,8 +13,8 @@ import re
 import h5py
 
 from gravel.errors import DeviceError, MissingFunctionError
-from gravel.io import sound
-from gravel.io.sound import DAMAGE
+from gravel.io import validate_file
+from gravel.io.validate_file import DAMAGE
 from gravel.io.vtkhdf import check_room
 
 VERSION = 10
@@ -48,7 +48,7 @@ def write_contents(file, arrays, description):
 
 def contents(file):
     """(all arrays of an open file by name, its description)."""
-    return sound.arrays_of(file), json.loads(file.attrs["description"])
+    return validate_file.arrays_of(file), json.loads(file.attrs["description"])
 
 
 @contextlib.contextmanager

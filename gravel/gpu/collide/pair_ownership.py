@@ -1,4 +1,4 @@
-"""Territory: which bodies of this process reach beyond its part of space, and which its contacts act on; as
+"""Pair ownership: which bodies of this process reach beyond its part of space, and which its contacts act on; as
 ``gravel.host.pair_ownership``."""
 
 import warp as wp
@@ -22,12 +22,12 @@ def find_border(
     border: wp.array2d(dtype=wp.float64),
     low: wp.vec3d,
     length: wp.vec3d,
-    reach: wp.array(dtype=wp.float64),
+    radius: wp.array(dtype=wp.float64),
 ):
     """reach (n,) := how far a body of this process, and all that it may touch in the next step, reaches, if that is beyond this part; else
     -1. ``low`` and ``length``: of a periodic cell, endless where there is none."""
     i = wp.tid()
-    reach[i] = wp.float64(-1.0)
+    radius[i] = wp.float64(-1.0)
     if owner[i] != rank:
         return
     v, x = bodies.velocity, wp.vec3d(bodies.position[i, 0], bodies.position[i, 1], bodies.position[i, 2])
@@ -44,12 +44,12 @@ def find_border(
         if wp.isfinite(length[axis]):
             inside = inside and x[axis] - r > low[axis] and x[axis] + r < low[axis] + length[axis]
     if not inside:
-        reach[i] = r
+        radius[i] = r
 
 
 @wp.kernel
-def list_touched(touching: Contacts, touched: wp.array(dtype=wp.uint8)):
+def list_touched(folded: Contacts, touched: wp.array(dtype=wp.uint8)):
     """touched := 1 for bodies that contacts of this process act on."""
     c = wp.tid()
-    touched[touching.a[c]] = wp.uint8(1)
-    touched[touching.b[c]] = wp.uint8(1)
+    touched[folded.a[c]] = wp.uint8(1)
+    touched[folded.b[c]] = wp.uint8(1)
