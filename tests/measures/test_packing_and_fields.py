@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.spatial import Delaunay
-from test_access import CUBE, CUBE_TRIANGLES
+from running.test_access import CUBE, CUBE_TRIANGLES
 from test_bad_input import refuse
 from test_stress_and_structure import stack
 
