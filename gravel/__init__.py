@@ -49,6 +49,7 @@ from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, Mesh
 from gravel.packing.sizes import LogNormalSizes, NormalSizes, SieveCurve, UniformSizes, WeibullSizes
 from gravel.problem import ConeProblem, Solution
 from gravel.running.report import StepReport
+from gravel.running.run import RunReport
 from gravel.running.sleep import Sleep
 from gravel.running.sweep import sweep
 from gravel.scene import Scene
@@ -121,6 +122,7 @@ __all__ = [
     "Robot",
     "RotationalSpring",
     "RoundedBox",
+    "RunReport",
     "Scene",
     "SceneFileError",
     "Screw",

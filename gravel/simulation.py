@@ -31,6 +31,8 @@ from gravel.running.detect import detect_awake
 from gravel.running.periodic import advance_cell, upload_cell
 from gravel.running.processes import make_processes
 from gravel.running.report import StepRecord, StepReport
+from gravel.running.run import RunReport
+from gravel.running.run import run as run_steps
 from gravel.running.settings import CHANGEABLE, FOR_LIFE, Settings, refuse_unknown
 from gravel.running.sleep import Sleep
 from gravel.scene import Scene, body_block
@@ -39,7 +41,6 @@ from gravel.shapes.geometry import Geometries
 from gravel.solvers import Solver
 
 if TYPE_CHECKING:
-    from gravel.running.run import RunReport
     from gravel.view.viewer.show import View
 
 PAPER_SCHEME = {"friction": "cone", "warm_start": False, "recovery": 1.0, "recovery_speed": math.inf, "integrator": "euler"}
@@ -315,11 +316,11 @@ class Simulation(StateAccess):
         checkpoint_every: float | None = None,
         contacts: bool = False,
         surfaces: bool | str = "auto",
-    ) -> "RunReport":
-        """Step until the time ``until``, s; returns a ``RunReport``. See ``gravel.running.run``."""
-        from gravel.running.run import run
+        interrupt: str = "raise",
+    ) -> RunReport:
+        return run_steps(self, until, save, every, progress, observers, checkpoint, checkpoint_every, contacts, surfaces, interrupt)
 
-        return run(self, until, save, every, progress, observers, checkpoint, checkpoint_every, contacts, surfaces)
+    run.__doc__ = run_steps.__doc__  # of all arguments, and of the report
 
     def view(self, browser: bool | None = None, host: str = "127.0.0.1", port: int = 0, **facts: Any) -> "View":
         """Show it in a page that follows it as it steps, and may pause it (extra view). ``browser``: whether to open one (None: not in a

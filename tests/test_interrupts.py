@@ -1,6 +1,8 @@
 """Ctrl-C at bad moments: state, count and report belong together, frames are whole, and the run stops."""
 
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import gravel as gv
 from gravel.host import threads
 from gravel.io import blocks
 from gravel.io.vtkhdf import read_frame, read_reports
+from gravel.running.run import run
 
 G, H = 9.81, 0.01
 
@@ -66,13 +69,43 @@ def test_an_interrupt_before_the_commit_leaves_the_last_state(monkeypatch):
 def test_a_run_that_is_interrupted_while_it_writes_a_frame_stops_after_that_step(at, monkeypatch, tmp_path):
     sim, ball = falling()
     interrupt_in(monkeypatch, blocks, "append", 10 * at)
-    report = sim.run(until=1.0, save=tmp_path / "r.vtkhdf", every=H, checkpoint=tmp_path / "c.h5")
+    report = run(sim, 1.0, tmp_path / "r.vtkhdf", H, checkpoint=tmp_path / "c.h5", interrupt="return")
     assert report.interrupted and report.steps == sim.steps < 100
     frame = read_frame(tmp_path / "r.vtkhdf")
     assert frame["time"] == pytest.approx(sim.time)
     assert frame["position"][0, 2] == pytest.approx(height_after(sim.steps), rel=1e-5)
     assert len(read_reports(tmp_path / "r.vtkhdf")["time"]) == sim.steps
     assert gv.Simulation.load(tmp_path / "c.h5").state_hash() == sim.state_hash()
+
+
+def test_an_interrupt_of_a_run_ends_the_script_after_its_files_are_whole(monkeypatch, tmp_path):
+    sim, ball = falling()
+    interrupt_in(monkeypatch, sim.engine, "commit", 4)
+    with pytest.raises(KeyboardInterrupt, match=r"t = 0\.04 s interrupted after 4 steps"):
+        sim.run(until=1.0, save=tmp_path / "r.vtkhdf", every=H, checkpoint=tmp_path / "c.h5")
+    assert sim.steps == 4 and read_frame(tmp_path / "r.vtkhdf")["time"] == pytest.approx(4 * H)
+    assert gv.Simulation.load(tmp_path / "c.h5").state_hash() == sim.state_hash()
+    assert run(sim, 0.06).steps == 2 and sim.positions[ball, 2] == pytest.approx(height_after(6), rel=1e-9)
+
+
+def test_a_script_does_not_go_on_after_an_interrupt(tmp_path):
+    script = """
+import signal, gravel as gv
+scene = gv.Scene()
+scene.add_body(gv.Sphere(0.1))
+sim = gv.Simulation(scene, 0.01)
+sim.run(1.0, "r.vtkhdf", observers=[lambda s: signal.raise_signal(signal.SIGINT) if s.steps == 3 else None])
+print("half done")
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0 and done.stdout == "" and "KeyboardInterrupt: t = 0.03 s interrupted after 3 steps" in done.stderr
+    with gv.open_result(tmp_path / "r.vtkhdf") as result:
+        assert result.times[-1] == pytest.approx(0.03)
+
+
+def test_what_an_interrupt_does_is_raise_or_return():
+    with pytest.raises(ValueError, match="interrupt must be one of 'raise', 'return', not 'stop'"):
+        run(falling()[0], 1.0, interrupt="stop")
 
 
 def test_another_handler_is_left_alone(monkeypatch):
@@ -137,7 +170,7 @@ def test_runs_that_are_interrupted_at_random_leave_whole_files(trials, tmp_path)
         sim, ball = falling()
         interrupt_after(rng.uniform(0.02, 0.2))
         try:
-            report = sim.run(until=100.0, save=result, every=H, checkpoint=saved, checkpoint_every=3 * H)
+            report = run(sim, 100.0, result, H, checkpoint=saved, checkpoint_every=3 * H, interrupt="return")
         except KeyboardInterrupt:
             assert sim.steps == 0  # before the run has begun with its files
             continue
@@ -155,7 +188,7 @@ def test_runs_that_are_interrupted_at_random_leave_whole_files(trials, tmp_path)
 def test_a_run_that_is_interrupted_while_it_opens_its_files_leaves_the_start_in_them(monkeypatch, tmp_path):
     sim, ball = falling()
     interrupt_in(monkeypatch, blocks, "append", 1)
-    report = sim.run(until=1.0, save=tmp_path / "r.vtkhdf", every=H, checkpoint=tmp_path / "c.h5")
+    report = run(sim, 1.0, tmp_path / "r.vtkhdf", H, checkpoint=tmp_path / "c.h5", interrupt="return")
     assert report.interrupted and report.steps == sim.steps == 0
     with gv.open_result(tmp_path / "r.vtkhdf") as result:
         assert result.times.tolist() == [0.0] and result[0].positions[0, 2] == 0.0

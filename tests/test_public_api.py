@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
+from gravel.running.run import run
 
 UNIT = r"\b(m|kg|s|N|Pa|J|rad|Hz|GB|m2|m3|m/s|m/s2|kg/s|1/s|rad/s|N s|N m|ids?)\b"
 SHAPE = r"\([\w.| ]+,[\w., |]*\)"  # (3,), (N, 3), (..., 3), (x, y)
@@ -88,6 +89,13 @@ def doc_of(function, kind):
     if function.__name__ == "__init__":
         return "\n".join(owner.__doc__ or "" for owner in kind.__mro__)
     return inspect.getdoc(getattr(kind, function.__name__, function) if kind else function) or function.__doc__
+
+
+def test_a_run_tells_of_all_its_arguments_where_users_look():
+    doc = inspect.getdoc(gv.Simulation.run)
+    silent = [name for name in inspect.signature(gv.Simulation.run).parameters if f"``{name}``" not in doc]
+    assert silent == ["self"] and "``RunReport``" in doc
+    assert inspect.signature(gv.Simulation.run).parameters.keys() - {"self"} == inspect.signature(run).parameters.keys() - {"simulation"}
 
 
 def test_arrays_have_a_shape_or_a_unit_or_are_described_elsewhere():

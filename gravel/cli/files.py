@@ -11,26 +11,26 @@ from gravel.cli.group import main
 @main.command()
 @click.argument("file")
 @click.option("--seed", type=int, help="Seed of random positions and sizes (default: from the file).")
-def check(file, seed):
+@click.option("--outside-files", is_flag=True, help="Allow the file to read and write outside its own folders.")
+def check(file, seed, outside_files):
     """Check a scene FILE (.yaml): report all errors by line and key, or summarise the scene.
 
     Exit code 0: the scene can be run; 1: it cannot."""
     from gravel.scenefile import SceneFileError, load_scene_file
+    from gravel.scenefile.diagnostics import printable, told
     from gravel.scenefile.summary import summary, warnings_of
 
     try:
-        setup = load_scene_file(file, seed)
+        setup = load_scene_file(file, seed, outside_files)
     except SceneFileError as error:
-        for fault in error.faults:
-            click.echo(fault, err=True)
+        for line in told(error.faults):
+            click.echo(line, err=True)
         count = len(error.faults)
         click.echo(f"{file} cannot be run: {count} error{'s' * (count > 1)}", err=True)
         sys.exit(1)
-    click.echo(f"{file} is valid" + (f": {setup.title}" if setup.title else ""))
-    for line in summary(setup):
-        click.echo(f"  {line}")
-    for line in warnings_of(setup):
-        click.echo(f"  warning: {line}")
+    click.echo(f"{file} is valid" + (f": {printable(setup.title)}" if setup.title else ""))
+    for line in (*summary(setup), *(f"warning: {words}" for words in warnings_of(setup))):
+        click.echo(f"  {printable(line)}")
 
 
 @main.command()

@@ -6,6 +6,7 @@ import click
 
 import gravel
 from gravel.running.processes import wait_for_the_first
+from gravel.scenefile.diagnostics import printable
 
 OTHERWISE = {"until": "time", "save": "output"}  # arguments of Python that have other names as options
 
@@ -14,14 +15,15 @@ class Commands(click.Group):
     """Prints errors and warnings as one line on stderr, errors with exit code 1; suggests the nearest match for unknown names."""
 
     def invoke(self, context):
-        before, warnings.formatwarning = warnings.formatwarning, lambda message, *_, **__: f"warning: {message}\n"
+        before, warnings.formatwarning = warnings.formatwarning, lambda message, *_, **__: f"warning: {printable(message)}\n"
         try:
             return super().invoke(context)
         except (click.exceptions.Exit, click.Abort):  # the end of --help is one of these, and a RuntimeError too
             raise
         except (ValueError, TypeError, IndexError, OSError, RuntimeError, ImportError, MemoryError, OverflowError) as error:
             wait_for_the_first()
-            raise click.ClickException(in_words_of_options(str(error), self.commands.get(context.invoked_subcommand))) from None
+            words = in_words_of_options(str(error), self.commands.get(context.invoked_subcommand))
+            raise click.ClickException(printable(words)) from None
         finally:
             warnings.formatwarning = before
 

@@ -56,9 +56,11 @@ def view(result, host, port, browser, output, every):
 
 def serve(page, browser):
     """Print the address of a page, open it, and wait for Ctrl-C."""
+    from gravel.view.viewer.server import is_local
+
     try:
         click.echo(f"viewer at {page.url} (Ctrl-C stops it)")
-        if page.server.token:
+        if not is_local(page.server.host):
             click.echo("anyone who has this address can open the page; the traffic is not encrypted")
         if browser and not page.open():
             click.echo("no browser was found: open this address in a browser")

@@ -15,6 +15,7 @@ from gravel.io.vtkhdf import check_writable
 from gravel.mpi.launch import domain_from, run_again, without_option
 from gravel.running.processes import launched
 from gravel.scenefile import is_scene_file, load_scene_file
+from gravel.scenefile.diagnostics import printable
 from gravel.simulation import Simulation
 from gravel.solvers import SOLVERS
 
@@ -58,6 +59,7 @@ def list_scenes():
 @click.option("--picture/--no-picture", default=None, help="Write a PNG of the last frame beside the result (default: yes).")
 @click.option("--view", "viewed", is_flag=True, help="Open a browser page that follows the run and can pause and step it.")
 @click.option("--report", "with_report", is_flag=True, help="Write an HTML report beside the result, as gravel report does.")
+@click.option("--outside-files", is_flag=True, help="Allow a scene file to read and write outside its own folders.")
 @click.option("--quiet", is_flag=True, help="Hide the progress bar.")
 def run(scene, **options):
     """Run a built-in SCENE or a scene file (.yaml), check its physics, and write a result file and a picture.
@@ -76,7 +78,8 @@ def run(scene, **options):
     introduce(simulation, scene, changes)
     until = setup.time if asked.duration is None else asked.duration
     page = watch(simulation, scene, wanted.result) if asked.viewed else None
-    report = simulation.run(until, wanted.result, progress=not asked.quiet, observers=setup.watchers(), **wanted.of_run)
+    observers = setup.watchers()
+    report = simulation.run(until, wanted.result, progress=not asked.quiet, observers=observers, interrupt="return", **wanted.of_run)
     failed = finish(scene, simulation, setup, report, wanted.result, wanted.picture, until, asked.with_report)
     if page is not None:
         show_result(page, simulation, wanted.result)
@@ -101,7 +104,7 @@ def said(asked, *names):
 
 def begun(asked):
     """(simulation, setup, no changes) of a scene from its start."""
-    setup = setup_of(asked.scene, asked.bodies, asked.seed)
+    setup = setup_of(asked.scene, asked.bodies, asked.seed, asked.outside_files)
     device = asked.device or "cpu"
     options = {**setup.options, **({} if device == "cpu" else {"precision": "single"}), **said(asked, "friction", "precision", "joints")}
     own, limits = options.pop("solver", None), said(asked, "iterations", "tolerance")
@@ -178,9 +181,9 @@ def speaker(simulation):
     return click.echo if simulation.processes.rank == 0 else lambda words: None
 
 
-def setup_of(scene, bodies, seed):
+def setup_of(scene, bodies, seed, outside_files=False):
     """The setup of a built-in scene, or of a scene file."""
-    return load_scene_file(scene, seed) if is_scene_file(scene) else scenes.build(scene, bodies, 0 if seed is None else seed)
+    return load_scene_file(scene, seed, outside_files) if is_scene_file(scene) else scenes.build(scene, bodies, 0 if seed is None else seed)
 
 
 def origin_of_setup(setup, scene, bodies, seed):
@@ -200,7 +203,7 @@ def resumed(asked):
         if own.get(name) not in (None, was):
             raise ValueError(f"{name} must be {was} to continue from {path}, not {own[name]}")
     own = {"seed": 0, **own, **origin}
-    setup = setup_of(scene, own.get("bodies"), own["seed"])
+    setup = setup_of(scene, own.get("bodies"), own["seed"], asked.outside_files)
     if is_scene_file(scene):
         setup.go_on(origin)
     given = {"laws": setup.scene.mechanism.function_laws(), "motions": setup.scene.motions}
@@ -280,7 +283,7 @@ def robot(file, base, hold, damping, duration, dt, output, picture, outside_file
     damping = 0.05 * hold if hold and damping is None else damping or 0.0
     scene, made = on_a_floor(file, base, hold, damping, outside_files)
     for line in describe(scene, made):
-        click.echo(line)
+        click.echo(printable(line))
     if duration <= 0:
         return
     simulation = Simulation(scene, dt, precision="double")

@@ -19,6 +19,10 @@ from gravel.io.validate_file import all_rows, need, rows_of, stored
 from gravel.model.materials import PROPERTIES
 
 ABOUT, MATERIALS, NAMES, STAGES = "about", "materials", "material_names", "stage_seconds"
+NUMBERS = ("dt", "time", "until", "tolerance", "rms_tolerance")  # kinds of what is told
+WHOLE = ("bodies", "seed", "threads", "processes")
+TEXTS = ("version", "scene", "solver", "friction", "precision", "device", "joints", "processor", "started")
+ALWAYS_TOLD = ("version", "bodies", "dt", "solver", "tolerance", *("friction", "precision", "device", "threads", "processes", "started"))
 ANCHORS = {"body_a": ((), "i8"), "body_b": ((), "i8"), "point_a": ((3,), "f8"), "point_b": ((3,), "f8"), "axis": ((3,), "f8")}
 
 
@@ -68,8 +72,22 @@ def about_in(file):
     """What an open result tells of its run, as a dict."""
     about = json.loads(file["gravel"].attrs[ABOUT])
     need(isinstance(about, dict) and isinstance(about.get("continued"), list), "it does not tell how it was made")
-    need(all(isinstance(leg, dict) for leg in about["continued"]), "it does not tell how it went on")
+    need(all(isinstance(leg, dict) and {"time", "started"} <= set(leg) for leg in about["continued"]), "it does not tell how it went on")
+    missing = [name for name in ALWAYS_TOLD if about.get(name) is None]
+    need(not missing, f"it does not tell its {', '.join(missing)}")
+    for told in (about, *about["continued"]):
+        for name, value in told.items():
+            need(value is None or _can_be(name, value), f"its {name} cannot be {value!r:.80}")
     return about
+
+
+def _can_be(name, value):
+    """Whether a value is of the kind that readers take it for."""
+    if name in NUMBERS:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if name in WHOLE:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return name not in TEXTS or isinstance(value, str)
 
 
 def write_about(own, about):

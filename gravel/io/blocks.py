@@ -150,6 +150,7 @@ class Form(NamedTuple):
     constant: tuple = ()  # names of point data that hardly change: they have rows of their own, which frames share
     still: bool = False  # whether the points hardly change either; then all arrays are shared
     linked: bool = False  # whether somebody else fills the arrays
+    points: str = "f4"  # type of the points
 
     @property
     def only_vertices(self):
@@ -194,7 +195,7 @@ class Block:
         offsets = steps.create_group("PointDataOffsets")
         if form.constant:
             one_row.append(grow(offsets, form.constant[0], (), "i8", FEW))
-        for name, (shape, dtype) in {"Points": ((3,), "f4"), **form.point_data}.items():
+        for name, (shape, dtype) in {"Points": ((3,), form.points), **form.point_data}.items():
             home = group if name == "Points" else data
             if name in links:
                 home[name] = links[name]

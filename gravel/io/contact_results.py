@@ -12,7 +12,7 @@ from gravel.contacts import ContactTable
 from gravel.errors import SimulationError
 from gravel.io.blocks import ROOT, Block, Form, append, block_lengths, grow
 from gravel.io.joined import is_index, joined_contacts
-from gravel.io.validate_file import all_rows, need, rows_of
+from gravel.io.validate_file import all_rows, need, rows_of, within
 
 GROUP, BLOCK = "contact_table", "contacts"
 COLUMNS = {
@@ -25,6 +25,7 @@ COLUMNS = {
     "force": ((3,), "f4"),
     "sliding": ((), "u1"),
 }
+MOST_IDS = 2**31  # ids are whole numbers of four bytes
 ROW_BYTES = sum(np.dtype(dtype).itemsize * int(np.prod(shape)) for shape, dtype in COLUMNS.values())
 SPARE_BYTES = 2 * 16384 * ROW_BYTES  # for chunks that are begun
 FORM = Form({"Vertices": 1}, {name: of for name, of in COLUMNS.items() if name != "point"}, linked=True)
@@ -95,6 +96,8 @@ def contacts_in(file, frame):
     first = int(counts[: places[-1]].sum())
     rows = slice(first, first + int(counts[places[-1]]))
     columns = {name: rows_of(group, name, rows, *of) for name, of in COLUMNS.items() if name != "force"}
+    for name in ("body_a", "body_b"):
+        within(name, columns[name], 0, MOST_IDS)
     sliding = columns.pop("sliding") > 0
     doubles = {name: columns[name].astype(np.float64) for name in ("normal", "gap", "impulse")}
     return ContactTable(**{**columns, **doubles}, sliding=sliding)

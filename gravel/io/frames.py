@@ -5,16 +5,19 @@ A file that is none of ours, or damaged, is refused with a ``ValueError`` that n
 
 import contextlib
 import pathlib
+import time
 
 import h5py
 import numpy as np
 
 from gravel.io.about import anchors_in, material_names_in, stage_seconds_in
 from gravel.io.blocks import ROOT
-from gravel.io.joined import is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
-from gravel.io.layout import BODIES, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
+from gravel.io.joined import check_links, is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
+from gravel.io.layout import BODIES, JOINT_FIELDS, PLACES, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
 from gravel.io.validate_file import DAMAGE, all_rows, need, rows_of, stored
 from gravel.shapes.geometry import NONE
+
+PAUSES = (0.05, 0.1, 0.2)  # s: a viewer reads a frame in less
 
 
 def frames_before(path, simulation):
@@ -24,6 +27,7 @@ def frames_before(path, simulation):
         return 0
     try:
         with writing(path), h5py.File(path, "r") as file:
+            check_links(file)
             ours = ROOT in file and "gravel" in file
             same = ours and (file["gravel"].attrs.get("run"), file["gravel"].attrs.get("version")) == (simulation.run_id, VERSION)
             times = stored(file[BODIES]["Steps"], "Values")[: frames_in(file)] if same else ()
@@ -47,9 +51,29 @@ def writing(path):
     try:
         yield
     except OSError as error:
+        if is_open_here(error):
+            words = "is open in this very program: close the result that was opened, or end the run that writes it"
+            raise BlockingIOError(f"output {path} {words}") from None
         if not is_locked(error):
             raise
         raise BlockingIOError(f"output {path} is open in another process: a run that writes it, or a program that shows it") from None
+
+
+def open_to_write(path, mode):
+    """An HDF5 file that is opened to be written; waits a moment for those who look at it."""
+    for pause in PAUSES:
+        try:
+            with writing(path):
+                return h5py.File(path, mode)
+        except BlockingIOError:
+            time.sleep(pause)
+    with writing(path):
+        return h5py.File(path, mode)
+
+
+def is_open_here(error):
+    """Whether HDF5 could not open a file because this process has it open in another way."""
+    return "already open" in str(error)
 
 
 def is_locked(error):
@@ -73,7 +97,9 @@ def open_result(path):
         raise FileNotFoundError(f"there is no result file {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give a result file")
-    if path.is_file() and path.stat().st_size == 0:
+    if not path.is_file():
+        raise ValueError(f"{path} is no ordinary file (a pipe or a device, perhaps), and no result of gravel")
+    if path.stat().st_size == 0:
         raise ValueError(f"{path} is not a result file of gravel: it is empty")
     try:
         file = h5py.File(path, "r")
@@ -84,6 +110,7 @@ def open_result(path):
         raise ValueError(f"{path} is not a result file of gravel, or it is cut short: {' '.join(str(error).split())}") from None
     try:
         with reading(path):
+            check_links(file)
             ours = ROOT in file and "gravel" in file
             version = int(file["gravel"].attrs.get("version", 1)) if ours else 0
         if "gravel_checkpoint" in file.attrs:
@@ -108,6 +135,8 @@ def read_frame(path, frame=-1):
     with open_result(path) as file:
         with reading(path):
             count = frames_in(file)
+        if count == 0:
+            raise ValueError(f"{path} holds no frames")
         if not -count <= frame < count:
             raise ValueError(f"frame must be from {-count} to {count - 1} for {path}, not {frame}")
         with reading(path):
@@ -126,7 +155,7 @@ def frame_in(file, frame, before=None):
     block, own = file[BODIES], file["gravel"]
     steps = block["Steps"]
     count, first = int(stored(block, "NumberOfPoints")[frame]), int(stored(steps, "PointOffsets")[frame])
-    position = rows_of(block, "Points", slice(first, first + count), (3,), "f4")
+    position = rows_of(block, "Points", slice(first, first + count), (3,), PLACES)
     firsts = {name: int(stored(block["Steps/PointDataOffsets"], name)[frame]) for name in POINT_DATA}
     same = before is not None and before["rows"][1] == count
     data = {

@@ -7,6 +7,7 @@ in it: the corners of a process's triangles are numbers of its own points.
 """
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,8 +19,20 @@ from gravel.io.about import ANCHORS, about_in, write_about, write_materials
 from gravel.io.blocks import COMMON, KINDS, ROOT, enter, lay_out_root, look_empty, multiples_name
 from gravel.io.contact_results import BLOCK, COLUMNS, GROUP, links_to
 from gravel.io.frames import frames_before, frames_in, hair, reading
-from gravel.io.joined import LEGS, PARTS, is_index, legs_in, opened
-from gravel.io.layout import BODIES, CIRCUMSTANCES, CONSTANT, JOINT_FIELDS, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, SPARE_BYTES, VERSION
+from gravel.io.joined import LEGS, PARTS, check_links, is_index, legs_in, opened
+from gravel.io.layout import (
+    BODIES,
+    CIRCUMSTANCES,
+    CONSTANT,
+    JOINT_FIELDS,
+    PLACES,
+    POINT_DATA,
+    RANK,
+    REPORT_FIELDS,
+    SHAPES,
+    SPARE_BYTES,
+    VERSION,
+)
 from gravel.io.outputs import check_room
 from gravel.io.validate_file import DAMAGE, all_rows, need, stored
 
@@ -64,9 +77,39 @@ def parts_named_in(path):
     """Names of the parts of an index; of what is none, none."""
     try:
         with h5py.File(path, "r") as file:
+            check_links(file)
             return [name for leg in legs_in(file) for name in leg.names] if is_index(file) else []
     except DAMAGE:
         return []
+
+
+def removable_parts(path):
+    """Names of the parts of an index that go when it is replaced: those that a run to this path writes, and of the run of the index. An
+    index that was copied names the parts of the original, one that was made to do harm any file; these stay."""
+    run = run_of(path)
+    return [name for name in parts_named_in(path) if is_part_name(path, name) and run_of(path.with_name(name)) == run]
+
+
+def part_name(path, leg, rank):
+    """The name of a part file; legs count from 1."""
+    return f"{path.stem}{'' if leg == 1 else f'.leg{leg}'}.rank{rank:04d}{path.suffix}"
+
+
+def is_part_name(path, name):
+    """Whether a run to a path writes a part of this name."""
+    return re.fullmatch(re.escape(path.stem) + r"(\.leg\d+)?\.rank\d{4,}" + re.escape(path.suffix), name) is not None
+
+
+def run_of(path):
+    """The run that a result is of, an ordinary file and no link; None where it is no result."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        with h5py.File(path, "r") as file:
+            check_links(file)
+            return file["gravel"].attrs["run"]
+    except DAMAGE:
+        return None
 
 
 def earlier_stretches(path, simulation, name_of_single):
@@ -170,7 +213,7 @@ def _write_vtk(file, stretches):
     totals = np.array([sum(counts) for stretch in stretches for counts in stretch.bodies], np.int64)
     firsts = np.cumsum(totals) - totals
     moving, constant = _runs_of_bodies(stretches, False), _runs_of_bodies(stretches, True)
-    virtual(block, "Points", (totals.sum(), 3), "f4", moving)
+    virtual(block, "Points", (totals.sum(), 3), PLACES, moving)
     data, offsets = block.create_group("PointData"), block.create_group("Steps/PointDataOffsets")
     ranked = {name for stretch in stretches if stretch.ranked for name in stretch.names}
     for name, (shape, dtype) in {**POINT_DATA, **RANK}.items():

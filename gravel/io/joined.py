@@ -8,6 +8,7 @@ parts. What is virtual in an index is for other programs and not used here: a na
 
 import contextlib
 import pathlib
+import re
 from typing import NamedTuple
 
 import h5py
@@ -15,7 +16,7 @@ import numpy as np
 
 from gravel.contacts import join_tables
 from gravel.io.blocks import ROOT
-from gravel.io.validate_file import all_rows, need
+from gravel.io.validate_file import all_rows, need, stored
 
 LEGS, PARTS = "legs", "parts"
 HAIR = 1e-9  # of a time: parts of one frame agree better than that
@@ -35,11 +36,29 @@ def is_index(file):
     return LEGS in file["gravel"]
 
 
+def check_links(file):
+    """Refuse an open result that leads to other files: h5py would follow links to any file of the machine, and wait for ever at a pipe.
+    Links within the file stand in VTK's list of blocks, those of an index to geometries in its parts, for other programs; neither is
+    followed here."""
+    outer = []
+
+    def look(name, link):
+        inner = isinstance(link, h5py.SoftLink) and name.startswith(f"{ROOT}/Assembly/")
+        if not (isinstance(link, h5py.HardLink) or inner):
+            outer.append(name)
+
+    file.visititems_links(look)
+    wrong = next((name for name in outer if not re.fullmatch(r"gravel/geometries/\d+", name)), None)
+    if outer and wrong is None and not is_index(file):
+        wrong = outer[0]
+    need(wrong is None, f"{wrong} is kept in another file")
+
+
 def legs_in(file):
     """The legs of an open index."""
     own = file["gravel"]
-    rows, data = all_rows(own, LEGS, (4,), "i8"), own[PARTS]
-    need(isinstance(data, h5py.Dataset) and data.dtype.kind == "S" and data.ndim == 1, "it does not name its parts")
+    rows, data = all_rows(own, LEGS, (4,), "i8"), stored(own, PARTS, "S")
+    need(data.ndim == 1, "it does not name its parts")
     names = [name.decode() for name in data[:].tolist()]
     need((rows >= 0).all() and rows[:, 2].sum() == len(names), "its legs do not fit its parts")
     need((rows[:, 0] == np.cumsum(rows[:, 1]) - rows[:, 1]).all(), "its legs do not follow each other")
@@ -66,6 +85,7 @@ def opened(file, name):
         raise ValueError(f"its part {name} is not there; parts lie beside their index")
     try:
         with h5py.File(path, "r") as part:
+            check_links(part)
             need("gravel" in part and ROOT in part and not is_index(part), "it is no result of one process")
             for key in ("run", "version"):
                 need(part["gravel"].attrs[key] == file["gravel"].attrs[key], f"it is of another {key}")

@@ -23,7 +23,8 @@ POINT_DATA = {
 }
 RANK = {"rank": ((), "i4")}  # the process that wrote the body, in files of one of many
 CONSTANT = ("id", "radius", "shape", "extent", "mass", "inertia", "material", "movable", "geometry")  # hardly ever change
-BODY_FORM = Form({"Vertices": 1}, POINT_DATA, CONSTANT)
+PLACES = "f8"  # type of positions: single precision knows those a kilometre away to 0.1 mm only; versions up to 0.11 wrote "f4"
+BODY_FORM = Form({"Vertices": 1}, POINT_DATA, CONSTANT, points=PLACES)
 CIRCUMSTANCES = {  # of each frame
     "plane_count": ((), "i8"),
     "gravity": ((3,), "f8"),  # m/s2
@@ -34,7 +35,7 @@ CIRCUMSTANCES = {  # of each frame
 VERSION = 6
 ENDINGS = (".vtkhdf", ".hdf", ".h5")
 SHAPES = tuple(name.upper() for name in NAMES)  # by their numbers
-FRAME_BYTES, SPARE_BYTES = 120, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
+FRAME_BYTES, SPARE_BYTES = 132, 32_000_000  # room asked for: for each body of a frame, and for the chunks of all arrays
 GEOMETRY_BYTES = 4000  # for the group of a geometry, beside its arrays
 REPORT_FIELDS = (
     *("time", "contacts", "iterations", "residual", "residual_rms", "converged"),

@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 
 from gravel.io.about import about_run
-from gravel.io.index import Stretch, earlier_about, earlier_stretches, parts_named_in, write_index
+from gravel.io.index import Stretch, earlier_about, earlier_stretches, part_name, parts_named_in, removable_parts, run_of, write_index
 from gravel.io.layout import ENDINGS, SPARE_BYTES
 from gravel.io.outputs import check_ending, check_writable
 from gravel.io.vtkhdf import ResultWriter
@@ -37,20 +37,15 @@ def result_writer(
     """What writes the frames of a simulation to a path: a file, or parts and an index where there are many processes, or were."""
     if simulation.team.size == 1:
         place = check_writable(path)
-        parts = parts_named_in(place)
-        if not (parts and earlier_stretches(place, simulation, "")):
+        if not (parts_named_in(place) and earlier_stretches(place, simulation, "")):
+            replaced = removable_parts(place)
             writer = ResultWriter(path, simulation, contacts, surfaces=surfaces)
-            for name in parts:  # of the result that is replaced
+            for name in replaced:
                 place.with_name(name).unlink(missing_ok=True)
             return writer
     if surfaces is True:
         raise ValueError("surfaces=True goes with results of one process; of many, gravel export makes surfaces from the result")
     return PartsWriter(path, simulation, contacts)
-
-
-def part_name(path, leg, rank):
-    """The name of a part file; legs count from 1."""
-    return f"{path.stem}{'' if leg == 1 else f'.leg{leg}'}.rank{rank:04d}{path.suffix}"
 
 
 class PartsWriter:
@@ -78,15 +73,18 @@ class PartsWriter:
             return None
         check_ending("save", path, ENDINGS)
         self.path = check_writable(path, part_name(pathlib.Path(), 99, 9999))
-        self.stale = parts_named_in(self.path)
+        self.stale = removable_parts(self.path)
         self.stretches = earlier_stretches(self.path, self.simulation, part_name(self.path, 1, 0))
         self.about = about_run(self.simulation, self.movable, earlier_about(self.path, self.stretches))
-        self.single = bool(self.stretches) and not self.stale  # what is there is the file of one process
+        self.single = bool(self.stretches) and not parts_named_in(self.path)  # what is there is the file of one process
+        if self.single:
+            _check_free(self.path.with_name(self.stretches[0].names[0]), self.simulation.run_id)
         known = bool(self.stretches) and not self.single and self.stretches[-1].ranked
         if known:
             self._renew()  # before parts are cut, or written anew
-        goes_on = known and len(self.stretches[-1].names) == self.team.size
-        leg = len(self.stretches) + (not goes_on)
+        leg = len(self.stretches)
+        goes_on = known and self.stretches[-1].names == [part_name(self.path, leg, rank) for rank in range(self.team.size)]
+        leg += not goes_on
         if not goes_on:
             self.stretches.append(Stretch([part_name(self.path, leg, rank) for rank in range(self.team.size)]))
         return self.path, leg, len(self.stretches[-1])
@@ -143,7 +141,7 @@ class PartsWriter:
         write_index(self.path, self.stretches, self.simulation, self.about)
         for name in set(self.stale) - {name for stretch in self.stretches for name in stretch.names}:
             self.path.with_name(name).unlink(missing_ok=True)
-        self.stale = [name for stretch in self.stretches for name in stretch.names]
+        self.stale = []
         self.renewed = time.monotonic()
         self.took = self.renewed - begun
 
@@ -172,6 +170,12 @@ class PartsWriter:
 
     def __exit__(self, *_):
         self.close()
+
+
+def _check_free(path, run):
+    """Refuse to give a result a name that another file has: one of this run was left behind by a kill."""
+    if os.path.lexists(path) and run_of(path) != run:
+        raise FileExistsError(f"output {path} is there already and is no part of this run; remove it or give another name")
 
 
 def _keep_as(path, name):

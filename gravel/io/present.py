@@ -23,7 +23,7 @@ def frame_of(source):
     numbers = np.unique(shown["geometry"])
     return {
         "time": float(getattr(source, "time", 0.0)),
-        "position": shown["position"].astype("f4"),
+        "position": shown["position"],
         **body_values(shown),
         "rank": np.zeros(len(shown["id"]), "i4"),
         **plane_values({name: values[planes] for name, values in bodies.items()}),

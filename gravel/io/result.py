@@ -286,6 +286,8 @@ class Result:
         """The number of a frame, counted from the start; refused if there is none."""
         if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
             raise TypeError(f"frame must be a whole number, not {index!r}")
+        if not len(self):
+            raise IndexError(f"{self.path} holds no frames")
         if not -len(self) <= index < len(self):
             raise IndexError(f"frame must be from {-len(self)} to {len(self) - 1} for {self.path}, not {index}")
         return int(index) % len(self)

@@ -113,7 +113,7 @@ class Reach:
 
     def refusal(self, written, path):
         """The error for a file that is not allowed, as it is written in the robot file."""
-        allowed = f"must be a file in {', '.join(map(repr, self.roots))}, or in a folder such as meshes or assets beside that of the robot"
+        allowed = f"must be a file in {', '.join(map(repr, self.roots))}, or in a folder such as meshes or assets beside it"
         return ValueError(f"{written!r} {allowed}, but leads to {os.path.realpath(path)!r}; outside_files=True allows files anywhere")
 
     def _named(self, package):

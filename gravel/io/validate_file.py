@@ -31,10 +31,11 @@ def need(condition, words):
         raise ValueError(words)
 
 
-def stored(group, name):
-    """A dataset of numbers in a group, if it is kept in the file itself (links lead to any file of the machine) and has room there."""
+def stored(group, name, kinds="fiub"):
+    """A dataset of numbers, or other ``kinds``, in a group, if it is kept in the file itself (links lead to any file of the machine) and
+    has room there."""
     data = group[name]
-    need(isinstance(data, h5py.Dataset) and data.dtype.kind in "fiub", f"{name} holds no numbers")
+    need(isinstance(data, h5py.Dataset) and data.dtype.kind in kinds, f"{name} holds no {'numbers' if kinds == 'fiub' else 'names'}")
     need(data.file.filename == group.file.filename and not data.external and not data.is_virtual, f"{name} is kept in another file")
     size = math.prod(data.shape) * data.dtype.itemsize
     need(size <= PACKED * group.file.id.get_filesize(), f"{name} is said to have the shape {data.shape}, for which its file is too small")

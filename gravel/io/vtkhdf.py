@@ -14,7 +14,6 @@ on with its file. The file is flushed after every frame, so that what was writte
 all. Of many processes, each writes such a file of its own bodies, with the point data ``rank``, and ``gravel.io.parts`` an index to them.
 """
 
-import h5py
 import numpy as np
 
 from gravel.io.about import STAGES, StageSeconds, about_in, about_run, lay_out_anchors, write_about, write_anchors, write_materials
@@ -24,6 +23,7 @@ from gravel.io.frames import (  # noqa: F401  # files are read here, too
     frames_before,
     hair,
     open_result,
+    open_to_write,
     read_frame,
     read_joints,
     read_reports,
@@ -54,6 +54,8 @@ from gravel.io.validate_file import stored
 from gravel.shapes import PLANE
 from gravel.state import SHAPE, STATUS, can_move
 
+MOST = float(np.finfo("f4").max)
+
 
 class ResultWriter:
     """Writes frames of a simulation; use it with ``with``."""
@@ -75,8 +77,7 @@ class ResultWriter:
         kept = kept if keep is None else min(keep, kept)
         self._look_at_geometries()
         self._check_room()
-        with writing(self.path):
-            self.file = h5py.File(self.path, "r+" if kept else "w")
+        self.file = open_to_write(self.path, "r+" if kept else "w")
         self.reserve = Reserve(self.path)
         try:
             if kept:
@@ -195,7 +196,8 @@ class ResultWriter:
         planes = bodies["tag"][:, SHAPE] == PLANE
         walls = plane_values({name: values[planes] for name, values in bodies.items()})
         bodies = {name: values[~planes] for name, values in bodies.items()} if planes.any() else bodies
-        values = {**body_values(bodies), "rank": np.full(len(bodies["id"]), self.rank or 0)}
+        _check_sizes(self.path, bodies["id"], values := body_values(bodies))
+        values = {**values, "rank": np.full(len(bodies["id"]), self.rank or 0)}
         self._look_at_geometries()
         data = {**values, **walls, "position": bodies["position"], "gravity": self.simulation.gravity, "geometries": self.geometries}
         self.reserve.ask(self._check_room(self.surfaces.prepare(data, lambda rows: self._moves(bodies, rows))))
@@ -288,3 +290,16 @@ class ResultWriter:
 
     def __exit__(self, *_):
         self.close()
+
+
+def _check_sizes(path, ids, values):
+    """Refuse a frame with numbers that its types cannot hold: a file with infinite ones could not be read."""
+    for name, (_, dtype) in POINT_DATA.items():
+        if dtype != "f4":
+            continue
+        sizes = np.abs(np.asarray(values[name], float))
+        sizes = sizes.max(axis=1) if sizes.ndim > 1 else sizes
+        wrong = np.flatnonzero(sizes > MOST)
+        if len(wrong):
+            size, words = sizes[wrong[0]], f"more than {MOST:.2g}, the most that output {path} can hold"
+            raise ValueError(f"{name} of body {ids[wrong[0]]} is {size:.3g}, {words}")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
-from gravel.measures.regions import Where, region_of
+from gravel.measures.regions import Where, need_bodies, region_of
 from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 from gravel.printing import formatting
@@ -46,6 +46,18 @@ def _chosen(source: Source, region: Where):
     if region is None:
         return snapshot, np.ones(len(snapshot), bool)
     return snapshot, region_of(region, snapshot).contains(snapshot.wrapped(snapshot.positions))
+
+
+@measured_in("m2/s2")
+def granular_temperature(source: Source, region: Where = None) -> float:
+    r"""m2/s2: $T = \sum m \, |v - \bar v|^2 / (3 \sum m)$ of the bodies whose centres are in the region, $\bar v$ their mean velocity by
+    mass (Goldhirsch 2008). Where the mean velocity changes within the region, as in a shear flow, that change counts as well: take a
+    small region."""
+    snapshot, chosen = _chosen(source, region)
+    need_bodies(snapshot, chosen)
+    masses, velocities = snapshot.masses[chosen], snapshot.velocities[chosen]
+    apart = velocities - np.average(velocities, axis=0, weights=masses)
+    return float(masses @ np.einsum("ni,ni->n", apart, apart) / (3 * masses.sum()))
 
 
 @measured_in("J")

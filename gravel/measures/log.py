@@ -15,15 +15,17 @@ from gravel.measures.units import NothingToMeasure, shape_of, unit_of
 
 ENDINGS = (".csv", ".h5", ".hdf5")
 AXES = "xyz"
+LONGEST_LINE = 1_000_000  # characters
 HAIR = 1e-9  # s: rows nearer to a time count as of that time
 
 
 class Log:
     """Writes named measures to a file: ``observers=[Log("log.csv", every=0.01, energy=kinetic_energy, stress=stress)]``.
 
-    ``path`` ends with .csv, or with .h5 or .hdf5; a file that is there is replaced when the first row comes. ``every``: simulated
-    seconds between rows; None: a row at each call. Measures are functions of the simulation that give a number, a vector, a tensor
-    or a named tuple; each of its numbers is a column: ``energy_total``, ``stress_xx``. Give arguments with ``functools.partial``.
+    ``path`` ends with .csv, or with .h5 or .hdf5; a log that is there is replaced when the first row comes, any other file is
+    refused. ``every``: simulated seconds between rows; None: a row at each call. Measures are functions of the simulation that give a
+    number, a vector, a tensor or a named tuple; each of its numbers is a column: ``energy_total``, ``stress_xx``. Give arguments with
+    ``functools.partial``.
 
     Where a measure finds nothing to measure, no contact or no body, its numbers are NaN.
 
@@ -34,6 +36,8 @@ class Log:
         self.path = check_writable(path)
         if self.path.suffix.lower() not in ENDINGS:
             raise ValueError(f"path of a log must end with one of {', '.join(ENDINGS)}, not {os.fspath(path)!r}")
+        if not _may_be_replaced(self.path):
+            raise ValueError(f"output {self.path} is there already and is no log of gravel; remove it or give another name")
         self.every = None if every is None else checks.number("every", every, above=0.0)
         if not measures:
             raise ValueError("a log needs at least one measure, such as energy=kinetic_energy")
@@ -95,6 +99,21 @@ class Log:
 
     def __exit__(self, *_) -> None:
         self.close()
+
+
+def _may_be_replaced(path):
+    """Whether there is no file at a path, an empty one, or a log: of CSV, the two first lines tell, of HDF5 the column of times."""
+    if not path.exists() or path.stat().st_size == 0:
+        return True
+    try:
+        if path.suffix.lower() == ".csv":
+            with open(path, encoding="utf-8") as file:
+                names, units = file.readline(LONGEST_LINE).strip(), file.readline(LONGEST_LINE)
+            return names.split(",")[0] == "time" and units.startswith("# s")
+        with h5py.File(path, "r") as file:
+            return isinstance(file.get("time", getlink=True), h5py.HardLink) and file["time"].attrs.get("unit") == "s"
+    except (OSError, ValueError, RuntimeError, KeyError, AttributeError):  # it can be read as neither
+        return False
 
 
 def measured(name: str, measure: Any, sim: Any) -> tuple[list[str], list[float]]:

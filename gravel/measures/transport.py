@@ -3,11 +3,13 @@ also of a result."""
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
+from gravel.measures.regions import region_of
 from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 from gravel.printing import formatting
@@ -59,6 +61,52 @@ class MassFlow:
         """kg/s, mean between the first call and the last; 0 before there are two."""
         span = self.times[-1] - self.times[0] if len(self.times) > 1 else 0.0
         return self.mass / span if span > 0 else 0.0
+
+
+@measured_in("s")
+class ResidenceTime:
+    """s that bodies stay in a region: ``observers=[ResidenceTime(region)]``.
+
+    A body comes in and goes out in the middle between the calls before and after; how long those stayed that have left is in ``stays``
+    (s), whose distribution is the exit age E(t) (Danckwerts 1953), and ``mean`` is their mean, which in steady flow is the mass inside
+    over the mass flow. Bodies that are inside at the first call have been there for an unknown time and do not count; those that are
+    removed have left. ``waiting``: how many are inside whose time runs. Each call returns the mean so far, 0 before anybody has left."""
+
+    def __init__(self, region: Any):
+        if region is None:
+            raise TypeError("region must be (low, high) or an object with contains and volume, not None: nobody leaves everywhere")
+        self.region = region
+        self.stays: list[float] = []
+        self._inside: np.ndarray | None = None
+        self._since: dict[int, float] = {}  # body -> s, when it came in
+        self._time = 0.0
+
+    def __call__(self, source: Source) -> float:
+        """Take in who has come and gone since the last call; returns the mean stay of those that have left, s."""
+        snapshot = snapshot_of(source)
+        inside = snapshot.ids[region_of(self.region, snapshot).contains(snapshot.wrapped(snapshot.positions))]
+        middle = 0.5 * (self._time + snapshot.time)
+        if self._inside is not None:
+            for body in np.setdiff1d(self._inside, inside, assume_unique=True).tolist():
+                if body in self._since:
+                    self.stays.append(middle - self._since.pop(body))
+            for body in np.setdiff1d(inside, self._inside, assume_unique=True).tolist():
+                self._since[body] = middle
+        self._inside, self._time = inside, snapshot.time
+        return self.mean if self.stays else 0.0
+
+    @property
+    def mean(self) -> float:
+        """s, of those that have left; NaN before there is one."""
+        return float(np.mean(self.stays)) if self.stays else math.nan
+
+    @property
+    def waiting(self) -> int:
+        """Bodies that came in and are inside still."""
+        return len(self._since)
+
+    def __repr__(self) -> str:
+        return formatting.call(self, left=len(self.stays), waiting=self.waiting, mean=formatting.rough(self.mean))
 
 
 @measured_in("kg/s")

@@ -1,5 +1,6 @@
 """``pack``: bodies at random in a region, without overlap, to a fraction of its volume or a number."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from gravel.scene import Scene
     from gravel.simulation import Simulation
 
+BODY_BYTES = 500  # that a body takes while it is packed
+KEPLER = np.pi / np.sqrt(18)  # share of space that equal balls have at most (Hales 2005)
 BY_BODY = ("velocities", "angular_velocities", "masses", "inertias")  # options of add_bodies with a row for each body
 
 
@@ -127,6 +130,10 @@ def pack(
     rng = np.random.default_rng(checks.count("seed", seed))
     if count is None:
         fraction = checks.number("fraction", fraction, above=0.0, maximum=1.0)
+        if fraction > KEPLER and all(part.shape.KIND == SPHERE and part.sizes is None for part in parts) and _one_size(parts):
+            raise ValueError(f"fraction must be at most {KEPLER:.4f} of equal balls, and about 0.63 at random, not {fraction:g}")
+        expected = float(np.sum([part.share / part.mean_volume() for part in parts])) * fraction * region.volume
+        _check_memory("fraction", expected, f"{fraction / expected * most_bodies():.3g}" if expected else "")
         factors = [factors_for_volume(part, part.share * fraction * region.volume, rng) for part in parts]
     else:
         count = checks.count("count", count, minimum=1)
@@ -134,9 +141,26 @@ def pack(
         if needed > 2 * region.volume:  # known before sizes are drawn, of which there may be more than memory holds
             room = f"a region of {region.volume:.3g} m3"
             raise ValueError(f"count must fit: {count} bodies of about {needed:.3g} m3 cannot be packed into {room}")
+        _check_memory("count", count, str(most_bodies()))
         factors = [part.draw(rng, n) for part, n in zip(parts, numbers_of(parts, count))]
     kinds = [Kind(part.shape, own) for part, own in zip(parts, factors)]
     return _packing(kinds, space, gap, rng, periodic)
+
+
+def most_bodies() -> int:
+    """How many bodies the memory of this machine holds while they are packed."""
+    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**24  # elsewhere: 64 GB
+    return pages * (os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096) // BODY_BYTES
+
+
+def _check_memory(name, bodies, possible):
+    if bodies > (most := most_bodies()):
+        memory = f"which take {bodies * BODY_BYTES / 1e9:.3g} GB; this machine has {most * BODY_BYTES / 1e9:.3g}"
+        raise ValueError(f"{name} must be at most {possible} here, for it asks for {bodies:.3g} bodies, {memory}")
+
+
+def _one_size(parts):
+    return len({float(part.shape.bounding_radii(1)[0]) for part in parts}) == 1
 
 
 def _packing(kinds, space, gap, rng, periodic):

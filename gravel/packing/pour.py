@@ -28,6 +28,7 @@ CHUNK = 256  # bodies that are drawn together
 TRIES = 24  # places that are tried for a body in a step
 AT_ONCE = 64  # bodies that places are looked for at a time
 PATIENCE = 0.25  # s by which the feed may be late before a warning
+MOST_WAITING = 100_000  # bodies that are looked ahead for: a rate may ask for more than a machine can count
 CLEAR = 1e-3  # of its radius that a new body keeps from others
 WHICH, WHERE = 0, 1  # random numbers for what comes, and for where it goes
 
@@ -78,12 +79,13 @@ class Pourer:
 
     @property
     def waiting(self) -> int:
-        """Bodies that are due and have not found room yet."""
+        """Bodies that are due and have not found room yet; no more than 100 000 are counted."""
         return self._due - self.fed
 
     def __call__(self, simulation: "Simulation") -> np.ndarray:
         """Feed what is due; returns the ids of the new bodies. ``sim.run(observers=[pourer])`` calls it after each step."""
-        self._look_ahead(self._wanted(simulation.time))
+        wanted = self._wanted(simulation.time)
+        self._look_ahead(wanted)
         rng = np.random.default_rng([self.seed, WHERE, simulation.steps])
         ids = [np.empty(0, np.int64)]
         while self.waiting:
@@ -92,6 +94,8 @@ class Pourer:
             placed = Drawn(*(values[: len(centres)] for values in batch))
             ids += self._add(simulation, placed, centres)
             self._count(placed)
+            if not self.waiting:
+                self._look_ahead(wanted)
             if len(centres) < len(batch.mass):  # in their order: the next ones wait behind the one that finds no room
                 self._warn_if_late(simulation.time)
                 break
@@ -108,6 +112,17 @@ class Pourer:
         return ids
 
     @property
+    def mean_volume(self) -> float:
+        """m3, of a body."""
+        return float(np.dot(self._shares, [part.mean_volume() for part in self._parts]))
+
+    @property
+    def mean_mass(self) -> float:
+        """kg, of a body."""
+        volumes = [part.mean_volume() * material.density for part, material in zip(self._parts, self._materials)]
+        return float(np.dot(self._shares, volumes))
+
+    @property
     def _amount(self):
         return self.fed_mass if self.by_mass else float(self.fed)
 
@@ -117,8 +132,8 @@ class Pourer:
             self.fed, self.fed_mass = self.fed + 1, self.fed_mass + mass
 
     def _look_ahead(self, wanted):
-        """Which bodies are due: as long as they fit into what should have come by now."""
-        while True:
+        """Which bodies are due: as long as they fit into what should have come by now, up to MOST_WAITING of them."""
+        while self.waiting < MOST_WAITING:
             amount = self._due_amount + (float(self._bodies(self._due, self._due + 1).mass[0]) if self.by_mass else 1.0)
             if amount > wanted * (1 + 1e-12):
                 return

@@ -116,18 +116,30 @@ def run(
     checkpoint_every: float | None = None,
     contacts: bool = False,
     surfaces: bool | str = "auto",
+    interrupt: str = "raise",
 ) -> RunReport:
-    """Step ``simulation`` until the time ``until``, s.
+    """Step until the time ``until``, s; returns a ``RunReport``: steps, time and seconds, contacts, the worst residual
+    and penetration, how many steps did not converge.
 
-    ``save``: a VTKHDF file (.vtkhdf), a frame every ``every`` s (default: 50 frames), with the contacts of its step if ``contacts``. If it
-    holds an earlier part of this very run, frames are appended; those from the present time on, which a run that was killed has written
-    after its last checkpoint, are cut off and written anew. A result of another run is replaced, and a file that is no result of gravel is
-    refused. ``observers``: functions of the simulation, called after each step, or pairs (function, seconds between calls).
-    ``surfaces``: whether bodies that are no spheres are also written as surfaces, for ParaView and the like: True, False, or "auto": up
-    to 500 000 vertices a frame. ``checkpoint``: a file (.h5) that is written at the end and every ``checkpoint_every`` s. Ctrl-C ends
-    the run cleanly: what was written can be read. If a step fails, the last good state is written before the error goes on. Many
-    processes write parts beside these files (``gravel.io.parts``, ``gravel.io.checkpoint_parts``); each calls its observers for itself.
+    - ``until`` s, later than the present time
+    - ``save``: a result file (.vtkhdf). If it holds an earlier part of this very run, frames are appended; those from the present time on,
+      which a killed run has written after its last checkpoint, are cut off and written again. A result of another run is replaced, and a
+      file that is not a result of gravel is refused
+    - ``every`` s between two frames of it (default: 50 frames)
+    - ``progress``: whether to show a progress bar
+    - ``observers``: functions of the simulation, called after each step, or pairs (function, seconds between calls)
+    - ``checkpoint``: a file (.h5), written at the end, from which ``Simulation.load`` continues
+    - ``checkpoint_every`` s: the checkpoint is also written this often
+    - ``contacts``: whether each frame holds the contacts of its step, with their forces
+    - ``surfaces``: whether bodies other than spheres are also written as surfaces, for ParaView and the like: True, False, or "auto": up
+      to 500 000 vertices per frame
+    - ``interrupt``: what Ctrl-C does after the step is done and the files are complete: "raise" ``KeyboardInterrupt``, which ends the
+      script, or "return" the report, whose ``interrupted`` is True
+
+    If a step fails, the last good state is written before the error is raised. Of many processes, each writes its part beside these files
+    (``gravel.io.parts``, ``gravel.io.checkpoint_parts``) and calls its own observers.
     """
+    checks.choice("interrupt", interrupt, ("raise", "return"))
     until = checks.number("until", until)
     if until <= simulation.time:
         raise ValueError(f"until must be later than the present time {simulation.time:g} s, not {until:g}")
@@ -153,7 +165,10 @@ def run(
             tally.catch_up(simulation, files)
             files.close()
             simulation.refresh_pages()
-    return tally.report(simulation, time.perf_counter() - started)
+    report = tally.report(simulation, time.perf_counter() - started)
+    if report.interrupted and interrupt == "raise":
+        raise KeyboardInterrupt(str(report))
+    return report
 
 
 def _take_steps(simulation, steps, bar, calls, files, tally, held):

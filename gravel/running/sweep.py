@@ -10,8 +10,9 @@ import pickle
 import signal
 import time
 import traceback
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -32,6 +33,7 @@ def sweep(
     processes: int | None = None,
     progress: bool = True,
     start: str | None = None,
+    failures: str = "nan",
 ) -> list:
     """``[function(value) for value in values]``, on all cores: a list of the results in the order of the values.
 
@@ -47,9 +49,12 @@ def sweep(
     ``start``: "spawn" (the default) starts fresh processes, which import the function and get the values by pickle; "fork" doubles this
     one, so that any function will do, a lambda too; where a simulation has run here before, forked ones use one thread each.
 
-    Where the function raises, or its process dies, the other values are finished first; then one ``SweepError`` names the value. Its
-    cause is what was raised, and it holds the results of the others (``results``). Ctrl-C ends all processes.
+    Where the function raises, or its process dies, the others go on. ``failures``: "nan" gives a ``Failed`` in the place of the result, a
+    NaN that knows its ``reason``, and a warning at the end; "raise" raises one ``SweepError``, after the others are finished. Its cause is
+    what was raised, and it holds the results of the others (``results``). Where all values fail, it is raised in either case. Ctrl-C ends
+    all processes.
     """
+    checks.choice("failures", failures, ("nan", "raise"))
     if not callable(function):
         raise TypeError(f"function must be a function of one value, not {function!r}")
     values = list(values)
@@ -63,9 +68,32 @@ def sweep(
         return []
     threads = max(1, min(checked_threads(None), cores // processes))
     context = multiprocessing.get_context(start)
+    tasks: Sequence
     if start == "fork":
-        return _collect(_Crew(context, function, values, threads), values, range(len(values)), processes, progress)
-    return _collect(_Crew(context, _packed(function), None, threads), values, [_packed_value(v) for v in values], processes, progress)
+        crew, tasks = _Crew(context, function, values, threads), range(len(values))
+    else:
+        crew, tasks = _Crew(context, _packed(function), None, threads), [_packed_value(value) for value in values]
+    results, failed = _collect(crew, len(values), tasks, processes, progress)
+    if failed and (failures == "raise" or len(failed) == len(values)):
+        raise _error_of(failed, values, results) from failed[min(failed)]
+    if failed:
+        warnings.warn(f"{_words_of(failed, values)}; the result is NaN there", stacklevel=2)
+    return [Failed(_reason(failed[k]), failed[k]) if k in failed else result for k, result in enumerate(results)]
+
+
+class Failed(float):
+    """The result of a value that failed: NaN. ``reason``: why, in words; ``error``: what was raised."""
+
+    reason: str
+    error: BaseException
+
+    def __new__(cls, reason: str, error: BaseException):
+        made = super().__new__(cls, "nan")
+        made.reason, made.error = reason, error
+        return made
+
+    def __repr__(self) -> str:
+        return f"nan (failed: {self.reason})"
 
 
 def _refuse_within_workers():
@@ -98,12 +126,13 @@ def _packed_value(value):
         raise ValueError(f"values must be such that pickle can pass them on for start='spawn', not {value!r:.80}: {error}") from error
 
 
-def _collect(crew, values, tasks, processes, progress):
-    """The results for all values, by as many workers; ``tasks``: what a worker is sent for each."""
-    waiting, results = deque(range(len(values))), [None] * len(values)
+def _collect(crew, count, tasks, processes, progress):
+    """(results of so many values, what was raised for those that failed, by number), by as many workers; ``tasks``: what a worker is sent
+    for each."""
+    waiting, results = deque(range(count)), [None] * count
     failures: dict[int, BaseException] = {}
     try:
-        with tqdm(total=len(values), disable=not progress, unit="value", dynamic_ncols=True) as bar:
+        with tqdm(total=count, disable=not progress, unit="value", dynamic_ncols=True) as bar:
             while waiting or crew.at_work():
                 crew.fill(min(processes, len(waiting) + crew.at_work()))
                 for worker in crew.idle():
@@ -114,17 +143,22 @@ def _collect(crew, values, tasks, processes, progress):
                     bar.update()
     finally:
         crew.dismiss()
-    if failures:
-        raise _error_of(failures, values, results) from failures[min(failures)]
-    return results
+    return results, failures
 
 
 def _error_of(failures, values, results):
+    return SweepError(_words_of(failures, values), results, failures)
+
+
+def _words_of(failures, values):
+    """Which value failed first and why, and how many did."""
     first = min(failures)
-    cause = failures[first]
-    said = str(cause) if isinstance(cause, ChildProcessError) else f"{type(cause).__name__}: {cause}"
     more = f"; {len(failures)} of {len(values)} values failed" if len(failures) > 1 else ""
-    return SweepError(f"value {values[first]!r:.80} (number {first}) failed: {said}{more}", results, failures)
+    return f"value {values[first]!r:.80} (number {first}) failed: {_reason(failures[first])}{more}"
+
+
+def _reason(error):
+    return str(error) if isinstance(error, ChildProcessError) else f"{type(error).__name__}: {error}"
 
 
 class _Crew:

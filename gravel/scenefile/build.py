@@ -160,6 +160,7 @@ class Builder:
         if any_bad(options.values()):
             return
         path = self.attempt(given, beside, self.folder, given["file"])
+        options["outside_files"] = self.folder.outside_files
         robot = BAD if path is BAD else self.attempt(given, load_urdf if urdf else load_mjcf, self.scene, str(path), **options)
         if robot is BAD:
             self.remember(given, BAD)

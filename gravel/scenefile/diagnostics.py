@@ -3,6 +3,8 @@
 import difflib
 from typing import Any, NamedTuple
 
+MOST_TOLD = 40  # faults that are printed
+
 
 class Fault(NamedTuple):
     """One thing that is wrong."""
@@ -14,7 +16,18 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(part for part in (where, self.path, self.words) if part)
+        return printable(": ".join(part for part in (where, self.path, self.words) if part))
+
+
+def printable(words: Any) -> str:
+    """Words without what a terminal would obey: characters that are not printed stand as they do in Python's text."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(words))
+
+
+def told(faults: list[Fault]) -> list[str]:
+    """A line for each of the first faults, and how many more there are."""
+    more = len(faults) - MOST_TOLD
+    return [*map(str, faults[:MOST_TOLD]), *([f"... and {more} more error{'s' * (more > 1)}"] if more > 0 else [])]
 
 
 class SceneFileError(ValueError):
@@ -22,7 +35,7 @@ class SceneFileError(ValueError):
 
     def __init__(self, faults: list[Fault]):
         self.faults = sorted(dict.fromkeys(faults), key=lambda fault: fault.line)
-        super().__init__("\n".join(map(str, self.faults)))
+        super().__init__("\n".join(told(self.faults)))
 
 
 class Faults:

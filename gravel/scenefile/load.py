@@ -21,7 +21,7 @@ from gravel.scenefile.build import Builder, ids_of
 from gravel.scenefile.diagnostics import Faults
 from gravel.scenefile.error_locations import attempt
 from gravel.scenefile.language import DOCUMENT
-from gravel.scenefile.making import region_of
+from gravel.scenefile.making import Folder, region_of
 from gravel.scenefile.records import Given
 from gravel.scenefile.semantic_checks import check_sense
 from gravel.scenefile.text import Item, parse, read_text
@@ -102,22 +102,25 @@ class _Fed:
         simulation.origin["fed"] = [pourer.fed for pourer in self.pourers]
 
 
-def load_scene_file(path: str | os.PathLike, seed: int | None = None) -> FileSetup:
+def load_scene_file(path: str | os.PathLike, seed: int | None = None, outside_files: bool = False) -> FileSetup:
     """The setup of a scene file (docs/SCENE_FILES.md): ``setup.scene``, ``setup.dt``, ``setup.time``, ``setup.simulation()``.
 
-    ``seed``: another one than the file's. All that is wrong with the file is told at once, by line and key, in a ``SceneFileError``."""
+    ``seed``: another one than the file's. The files that it reads must lie in its own folder, its package or a folder such as meshes
+    beside it, as those of robot files, and what it writes in the current folder; ``outside_files``: True allows any, so only for files
+    that one trusts. All that is wrong with the file is told at once, by line and key, in a ``SceneFileError``."""
     path, faults = pathlib.Path(path), Faults(os.fspath(path))
     seed = None if seed is None else checks.count("seed", seed)
+    folder = Folder(path, outside_files)
     given = checked_keys(read_text(path, faults), faults)
     seed = (0 if given.get("seed") in (None, BAD) else given["seed"]) if seed is None else seed
-    builder = Builder(given, path.parent, faults, seed)
+    builder = Builder(given, folder, faults, seed)
     scene = builder.build()
     if not faults.found and len(scene) == 0 and not builder.pours:
         faults.add(given.item.line, "", "the scene must hold at least one body: add some under bodies or grains")
     options = {} if faults.found else _options(given["simulation"], faults)
     observers = [] if faults.found else _removals(given, builder)
-    logs = _logs(given, path.parent, faults)
-    check_sense(given, scene, faults)
+    logs = _logs(given, folder, faults)
+    check_sense(given, scene, faults, outside_files)
     faults.raise_if_any()
     simulation = given["simulation"]
     expected = given.get("expect", [])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gravel import checks
+from gravel.io.robots import Reach
 from gravel.model.motion import ConstantVelocity, Oscillation
 from gravel.packing.blend import scaled
 from gravel.packing.regions import BoxRegion, CylinderRegion, HopperRegion, MeshRegion, SphereRegion
@@ -39,13 +40,24 @@ TABLE_COLUMNS = {
     "masses": ("mass",),
     "inertias": ("ix", "iy", "iz"),
 }
+MOST_PARTS = 5000  # of a compound: more take seconds to put together, and compounds of compounds can have any number
 SIZE_COLUMNS = (("size",), ("size1", "size2"), ("size1", "size2", "size3"), ("size1", "size2", "size3", "size4"))
 
 
 # --- files beside the scene file
+class Folder:
+    """Where the files that a scene file names are looked for; they must lie where a robot file's must (``gravel.io.robots.Reach``)."""
+
+    def __init__(self, scene_file, outside_files=False):
+        self.path, self.outside_files = pathlib.Path(scene_file).parent, outside_files
+        self.reach = Reach(scene_file, anywhere=outside_files)
+
+
 def beside(folder, name) -> pathlib.Path:
-    """A file that a scene file names, looked for from its own folder."""
-    path = pathlib.Path(folder) / name
+    """A file that a scene file names."""
+    path = folder.path / name
+    if not folder.reach.allows(path):
+        raise ValueError(f"file {folder.reach.refusal(name, path)}")
     if not path.is_file():
         raise FileNotFoundError(f"file must be there, but {path} {'is no file' if path.exists() else 'does not exist'}")
     return path
@@ -135,6 +147,7 @@ class Shapes:
     def __init__(self, folder, named, faults, line_of):
         self.folder, self.named, self.faults, self._line_of = folder, named, faults, line_of
         self._made, self._under_way = {}, set()
+        self._counted = {}  # name -> how many parts its shape has
 
     def make(self, value):
         """A shape; of a bare word such as ``sphere`` the class; or BAD."""
@@ -200,7 +213,24 @@ class Shapes:
             raise ValueError(f"{others[0]} goes with a file, but positions and radii are given")
         return Clump(given["positions"], given["radii"], given.get("scale", 1.0))
 
+    def _parts_in(self, value, above=()):
+        """How many parts a shape has, without making it; none if it is wrong."""
+        if isinstance(value, str):
+            if value not in self.named or value in above:
+                return 1
+            if value not in self._counted:
+                self._counted[value] = self._parts_in(self.named[value], (*above, value))
+            return self._counted[value]
+        if value is BAD:
+            return 0
+        if value.kind == "compound":
+            return sum(self._parts_in(part["shape"], above) for part in value.given["items"])
+        return len(value.given["positions"]) if value.kind == "clump" and "positions" in value.given else 1
+
     def _compound(self, given):
+        parts = sum(self._parts_in(part["shape"]) for part in given["items"])
+        if parts > MOST_PARTS:
+            raise ValueError(f"items must have at most {MOST_PARTS} parts in all, with those of compounds in them, not {parts}")
         items, densities = [], []
         for part in given["items"]:
             shape = self.make(part["shape"])

@@ -5,12 +5,13 @@ import functools
 import numpy as np
 
 from gravel.packing.blend import Mixture, parts_of, random_turns, scaled
-from gravel.packing.pack import pack
+from gravel.packing.pack import KEPLER, most_bodies, pack
 from gravel.packing.pour import pour
 from gravel.scenefile.making import beside, region_of, sizes_of, table_of, turn_of, with_sizes
 from gravel.scenefile.values import BAD, any_bad
 from gravel.shapes import Sphere
 
+SPARE_RATE = 2.0  # a pour is refused beyond so many times what can be poured
 MOST = 100_000_000  # places of a lattice
 
 
@@ -139,9 +140,23 @@ def _poured(builder, given, what, options, seed):
     arguments = {"sizes": what.sizes, "material": _material(what, options), "seed": seed}
     arguments.update(inner.only("rate", "number_rate", "start", "until", "total"), **given.only("velocity"))
     make = functools.partial(pour, what.shape, inlet, **arguments)
-    make()  # refuses what is wrong
+    _check_rate(inner, make(), inlet, builder.scene.gravity)  # making it refuses what is wrong
     builder.pours.append(make)
     return np.empty(0, int)  # there is nobody yet
+
+
+def _check_rate(inner, pourer, inlet, gravity):
+    """Refuse a rate that cannot be poured. Bodies leave the inlet at most as fast as a fall along its diagonal makes them, through all
+    faces of the box around it, as close as equal balls can lie."""
+    edges = np.subtract(*reversed(inlet.bounds))
+    speed = np.linalg.norm(pourer.velocity) + np.sqrt(2 * np.linalg.norm(gravity) * np.linalg.norm(edges))
+    faces = 2 * float(np.sum(np.prod(edges) / edges))
+    volume = KEPLER * faces * float(speed)  # m3/s
+    mean = pourer.mean_mass / pourer.mean_volume if pourer.by_mass else 1 / pourer.mean_volume
+    most, name = SPARE_RATE * volume * mean, "rate" if pourer.by_mass else "number_rate"
+    if speed > 0 and inner[name] > most:
+        unit = "kg/s" if pourer.by_mass else "bodies a second"
+        raise ValueError(f"{name} must be at most {most:.2g} {unit}, as many as can leave this inlet, not {inner[name]:g}")
 
 
 def _refuse(given, name, kind):
@@ -183,7 +198,11 @@ def lattice(low, high, spacing, count=None):
         raise ValueError(f"spacing must be at most the shortest edge of the box, {(high - low).min():g} m, not {spacing:g}")
     if count is not None and count > numbers.prod():
         raise ValueError(f"count must be at most {numbers.prod()}, as many as the box holds, not {count}")
-    k = np.arange(numbers.prod() if count is None else count)
+    n = int(numbers.prod()) if count is None else count
+    if n > (most_here := most_bodies()):
+        key = "spacing" if count is None else "count"
+        raise ValueError(f"{key} must leave at most {most_here} bodies, as many as this machine's memory holds, not {n}")
+    k = np.arange(n)
     cell = np.stack([k % numbers[0], k // numbers[0] % numbers[1], k // (numbers[0] * numbers[1])], axis=1)
     corner = 0.5 * (low + high - (numbers - 1) * spacing)
     corner[2] = low[2] + 0.5 * spacing

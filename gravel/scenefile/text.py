@@ -19,6 +19,7 @@ MOST_ITEMS = 500_000  # keys and values, those that aliases repeat counted each 
 CORE_TAGS = tuple(f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge", "timestamp"))
 NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
 WHOLE = re.compile(r"[-+]?[0-9]+$|0o[0-7]+$|0x[0-9a-fA-F]+$")
+SURROGATE = re.compile("[\ud800-\udfff]")
 INFINITE = {".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
 WORDS = {
     "true": True,
@@ -132,6 +133,9 @@ class _Reader:
         if str(node.tag) not in CORE_TAGS:
             self.faults.add(line, path, f"must have no tag, not {str(node.tag).replace('tag:yaml.org,2002:', '!!')}")
             return Item(None, at, at, broken=True)
+        if isinstance(node.value, str) and SURROGATE.search(node.value):
+            self.faults.add(line, path, "must be text, which has no lone surrogates (halves of characters) in it")
+            return Item(None, at, at, broken=True)
         if isinstance(node.value, str):
             value = node.value if getattr(node, "style", None) else scalar(node.value)
             return Item(value, at if value is None else line, at)
@@ -148,6 +152,9 @@ class _Reader:
             line = key.start_mark.line + 1
             if not isinstance(key.value, str):
                 self.faults.add(line, path, "a key must be a word, not a list or keys and values")
+                continue
+            if SURROGATE.search(key.value):
+                self.faults.add(line, path, "a key must be text, which has no lone surrogates (halves of characters) in it")
                 continue
             name, own = key.value, joined(path, key.value)
             if name in items:

@@ -27,6 +27,7 @@ def any_bad(values) -> bool:
     return any(value is BAD for value in values)
 
 
+SMALLEST, LARGEST = 1e-60, 1e60  # of numbers other than 0: beyond, powers of lengths such as moments of inertia overflow
 COUNTS = ("no", "one", "two", "three", "four", "five", "six")
 
 
@@ -95,6 +96,8 @@ class Number(Value):
             if not good:
                 which = next(words for words in self.bounds if words.endswith(f" {bound:g}"))
                 return self.refuse(item, path, faults, f"must be {which}, not {value:g}")
+        if value and math.isfinite(value) and not SMALLEST <= abs(value) <= LARGEST:
+            return self.refuse(item, path, faults, f"must be of a size from {SMALLEST:g} to {LARGEST:g}, or 0, not {value:g}")
         return value
 
     def schema(self, definitions):

@@ -86,7 +86,8 @@ def side_by_side(cases: Iterable[Case], workers: int) -> list[tuple[Case, dict[s
     shared = [case.name for case in cases if case.family in SHARED]
     alone = [[case.name] for case in sorted(cases, key=lambda case: not case.slow) if case.family not in SHARED]
     tasks = [names for names in (shared, *alone) if names]
-    done = {name: (outcomes, seconds) for names in sweep(timed_by_name, tasks, processes=workers) for name, outcomes, seconds in names}
+    timed = sweep(timed_by_name, tasks, processes=workers, failures="raise")
+    done = {name: (outcomes, seconds) for names in timed for name, outcomes, seconds in names}
     return [(case, *done[case.name]) for case in cases]
 
 

@@ -51,9 +51,12 @@ def contacts_of(path, frame):
 
 def rows_of_ids(data, ids):
     """The rows (n,) of a frame that bodies with such ids have; -1 where they are not in it."""
-    row = np.full(max(int(np.max(ids, initial=0)), int(data["id"].max(initial=0))) + 2, -1)
-    row[data["id"]] = np.arange(len(data["id"]))
-    return row[ids]
+    ids, own = np.asarray(ids), data["id"]  # a table of all ids would be as long as the largest
+    if not len(own):
+        return np.full(len(ids), -1)
+    order = np.argsort(own, kind="stable")
+    at = order[np.minimum(np.searchsorted(own, ids, sorter=order), len(own) - 1)]
+    return np.where(own[at] == ids, at, -1)
 
 
 def contact_ends(data, ids, points, grain):

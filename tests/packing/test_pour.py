@@ -150,3 +150,12 @@ def test_bad_input_is_refused(options, words):
     options = {"inlet": INLET, **options}
     with pytest.raises((ValueError, TypeError), match=words):
         gv.pour(gv.Sphere(0.01), **options)
+
+
+@pytest.mark.parametrize("rate", [{"number_rate": 1e12}, {"rate": 1e12}])
+def test_a_rate_beyond_counting_takes_no_longer_than_a_full_inlet(rate):
+    simulation = floor()
+    pourer = gv.pour(gv.Sphere(0.02), INLET, velocity=(0, 0, -1), **rate)
+    simulation.step()
+    new = pourer(simulation)
+    assert len(new) > 0 and 0 < pourer.waiting <= 100_000  # of 1e12 a second: to count them all would take days

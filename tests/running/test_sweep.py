@@ -76,6 +76,27 @@ def raise_odd(value):
     raise Odd(1, 2)
 
 
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_a_value_that_fails_is_nan_with_its_reason(start):
+    with pytest.warns(UserWarning, match=r"value 2 \(number 1\) failed: FloatingPointError: two is too many; the result is NaN there"):
+        results = gv.sweep(fail_at_two, [1, 2, 3, 4], 2, False, start)
+    assert results[0] == 10 and results[2:] == [30, 40] and np.isnan(results[1])
+    np.testing.assert_array_equal(np.array(results, float), [10, np.nan, 30, 40])
+    assert results[1].reason == "FloatingPointError: two is too many" and isinstance(results[1].error, FloatingPointError)
+    assert repr(results[1]) == "nan (failed: FloatingPointError: two is too many)"
+
+
+def test_a_value_whose_process_dies_is_nan_with_its_reason():
+    with pytest.warns(UserWarning, match="killed by SIGKILL"):
+        results = gv.sweep(die_at_two, [1, 2, 3, 4], 1, False, "fork")
+    assert "killed by SIGKILL" in results[1].reason and [results[k] for k in (0, 2, 3)] == [10, 30, 40]
+
+
+def test_what_is_done_about_failures_is_nan_or_raise():
+    with pytest.raises(ValueError, match="failures must be one of 'nan', 'raise', not 'ignore'"):
+        gv.sweep(whole, [1], failures="ignore")
+
+
 @pytest.fixture(scope="module")
 def loop():
     """The plain loop: after it, this process has used kernels."""
@@ -178,7 +199,7 @@ def test_values_are_passed_on_as_they_are_and_in_order():
 @pytest.mark.parametrize("start", ["spawn", "fork"])
 def test_one_value_that_raises_lets_the_others_finish(start):
     with pytest.raises(gv.SweepError, match=r"^value 2 \(number 1\) failed: FloatingPointError: two is too many$") as caught:
-        gv.sweep(fail_at_two, [1, 2, 3, 4], 2, False, start)
+        gv.sweep(fail_at_two, [1, 2, 3, 4], 2, False, start, failures="raise")
     error = caught.value
     assert error.results == [10, None, 30, 40] and list(error.failures) == [1]
     assert isinstance(error.__cause__, FloatingPointError) and error.failures[1] is error.__cause__
@@ -187,7 +208,7 @@ def test_one_value_that_raises_lets_the_others_finish(start):
 
 def test_a_worker_that_dies_is_told_of_and_replaced():
     with pytest.raises(gv.SweepError, match=r"^value 2 \(number 1\) failed: its process was killed by SIGKILL") as caught:
-        gv.sweep(die_at_two, [1, 2, 3, 4], 1, False, "fork")
+        gv.sweep(die_at_two, [1, 2, 3, 4], 1, False, "fork", failures="raise")
     assert caught.value.results == [10, None, 30, 40]
     with pytest.raises(gv.SweepError, match="exit code 7; 2 of 2 values failed"):
         gv.sweep(quit_at_once, [1, 2], 2, False, "fork")

@@ -190,9 +190,10 @@ class Document:
             return
         ids, there, places, turns = self.poses
         clock = self.array(times.astype("f4"), "SCALAR")
+        turning = np.array([not is_sphere(tracks.looks[body].key) for body in ids], bool)  # there may be none
         tracked = (
             ("translation", places, "VEC3", (places != places[0]).any(axis=(0, 2)), "LINEAR"),
-            ("rotation", turns, "VEC4", (turns != turns[0]).any(axis=(0, 2)) & [not is_sphere(tracks.looks[b].key) for b in ids], "LINEAR"),
+            ("rotation", turns, "VEC4", (turns != turns[0]).any(axis=(0, 2)) & turning, "LINEAR"),
             ("scale", self._sizes(tracks, ids, there), "VEC3", ~there.all(axis=0), "STEP"),
         )
         channels, samplers = [], []

@@ -64,7 +64,7 @@ def collection(listed):
 
 def _meshes(pv, data, contacts):
     """The meshes of one frame by name."""
-    cloud = pv.PolyData(data["position"].astype("f4")) if len(data["id"]) else pv.PolyData()  # PyVista takes no empty arrays
+    cloud = pv.PolyData(data["position"].astype(float)) if len(data["id"]) else pv.PolyData()  # PyVista takes no empty arrays
     for name in (*POINT_DATA, "rank") if len(data["id"]) else ():
         cloud[name] = data[name]
     meshes = {"bodies": cloud, "surfaces": _surfaces(pv, data), "planes": _planes(pv, data)}

@@ -21,8 +21,9 @@ MEASURES = {  # of frames, by their names in the command line
     "fraction": measures.packing_fraction,
     "kinetic-energy": measures.kinetic_energy,
     "potential-energy": measures.potential_energy,
+    "temperature": measures.granular_temperature,
 }
-LABELS = {"fraction": "packing_fraction", "coordination": "coordination_number"}
+LABELS = {"fraction": "packing_fraction", "coordination": "coordination_number", "temperature": "granular_temperature"}
 OF_CONTACTS = ("coordination", "fabric")  # left out in frames where none carries force
 PACKED = 0.58  # share of a loose bed that grains fill, for the law's density
 

@@ -87,6 +87,7 @@ KINDS = {
             ("fraction", "packing fraction"),
             ("kinetic-energy", "kinetic energy by translation and rotation"),
             ("potential-energy", "potential energy"),
+            ("temperature", "granular temperature"),
         )
     },
     "log": Kind("of a CSV file: a log of measures, or the curve that a scene wrote", "log", panels_of=columns.log_panels),

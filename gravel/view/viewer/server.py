@@ -1,7 +1,8 @@
 """The viewer's server: hands the page and the frames of a source to a browser, from a thread of its own.
 
-It binds to this machine alone unless told otherwise; then every request must carry a token, which is part of the address that is printed.
-Requests that name another host than the one it was bound to are refused, so that no page from elsewhere reaches it by a name of its own.
+Every request must carry a token, which is part of the address that is printed: other users of this machine can reach its ports, too. It
+binds to this machine alone unless told otherwise; then requests that name another host are refused, so that no page from elsewhere reaches
+it by a name of its own. Pages of others may not show it within them, but for the notebook that it was asked for.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import errno
 import hmac
 import ipaddress
 import json
+import logging
 import pathlib
 import secrets
 import socket
@@ -26,6 +28,8 @@ STATIC = ("style.css", *SCRIPTS)  # the page's own code, which is no secret
 FILES = {"": "index.html", **{name: name for name in STATIC}}
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 LOCAL = ("127.0.0.1", "localhost", "::1")
+HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+UNFRAMED = {"X-Frame-Options": "DENY", "Content-Security-Policy": "frame-ancestors 'none'"}
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; connect-src 'self'"
 START = 10.0  # s to wait for the server to listen
 GRACE = 5.0  # s that a paused run waits for a page that was closed, or is being loaded again
@@ -39,7 +43,8 @@ class Server:
         self.host, self.port = _host(host), checks.count("port", port)
         if self.port > 65535:
             raise ValueError(f"port must be from 0 (any that is free) to 65535, not {self.port}")
-        self.token = "" if is_local(self.host) else secrets.token_urlsafe(18)
+        self.token = secrets.token_urlsafe(18)
+        self.framed = False  # whether a notebook shows the page within its own
         self._sources = []  # all that were shown, the last one now: a page that has not heard of it yet still asks for the one before
         self.bytes_sent = 0
         self._sockets = set()
@@ -63,7 +68,7 @@ class Server:
         """The address to open."""
         name = self.host if self.host not in ("0.0.0.0", "::") else socket.gethostname()
         place = f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
-        return f"{place}?token={self.token}" if self.token else place
+        return f"{place}?token={self.token}"
 
     def show(self, source):
         """Serve this source from now on; pages are told."""
@@ -101,7 +106,8 @@ class Server:
                 self.web.get("/", self._file),
             ]
         )
-        runner = self.web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._loop.set_exception_handler(lambda loop, context: None)
+        runner = self.web.AppRunner(app, access_log=None, shutdown_timeout=1.0, logger=_silent())
         self._loop.run_until_complete(runner.setup())
         self._loop.run_until_complete(self.web.SockSite(runner, self._listener).start())
         self._ready.set()
@@ -114,28 +120,42 @@ class Server:
         await runner.cleanup()
 
     def _guard(self):
-        """Who may ask: with the token, or on this machine by a name of this machine; what goes wrong is told in one sentence."""
+        """Who may ask: with the token, and on this machine by a name of this machine; what goes wrong is told in one sentence."""
 
         @self.web.middleware
         async def guard(request, handler):
-            if self.token:
-                public = request.path.strip("/") in STATIC
-                if not public and not hmac.compare_digest(request.query.get("token", "").encode(), self.token.encode()):
-                    raise self.web.HTTPForbidden(text="this viewer asks for the token that was printed with its address")
-            elif not _names_this_machine(request.host):
-                raise self.web.HTTPForbidden(text=f"this viewer answers to localhost only, not to {request.host}")
-            if request.headers.get("Origin", "").split("//")[-1] not in ("", request.host):
-                raise self.web.HTTPForbidden(text="this viewer answers to its own page only")
             try:
+                self._check(request)
                 response = await handler(request)
-            except self.web.HTTPException:
+            except self.web.HTTPException as refusal:
+                self._add_headers(refusal)
                 raise
             except Exception as error:  # whatever is wrong with a request or a file: the page tells it, the server goes on
-                raise self.web.HTTPNotFound(text=str(error) or type(error).__name__) from None
-            response.headers["Cache-Control"] = "no-store"
+                refusal = self.web.HTTPNotFound(text=str(error) or type(error).__name__)
+                self._add_headers(refusal)
+                raise refusal from None
+            if not response.prepared:  # a socket has sent its headers
+                self._add_headers(response)
             return response
 
         return guard
+
+    def _check(self, request):
+        """Refuse who may not ask."""
+        public = request.path.strip("/") in STATIC
+        if not public and not hmac.compare_digest(request.query.get("token", "").encode(), self.token.encode()):
+            raise self.web.HTTPForbidden(text="this viewer asks for the token that was printed with its address")
+        if is_local(self.host) and not _names_this_machine(request.host):
+            raise self.web.HTTPForbidden(text=f"this viewer answers to localhost only, not to {request.host}")
+        origin = request.headers.get("Origin")  # browsers send it with what pages ask for
+        if origin is not None and origin not in (f"http://{request.host}", f"https://{request.host}"):
+            raise self.web.HTTPForbidden(text="this viewer answers to its own page only")
+
+    def _add_headers(self, response):
+        own = response.headers.get("Content-Security-Policy", "")
+        response.headers.update(HEADERS if self.framed else {**HEADERS, **UNFRAMED})
+        if own:
+            response.headers["Content-Security-Policy"] = own if self.framed else f"{own}; {UNFRAMED['Content-Security-Policy']}"
 
     async def _file(self, request):
         name = FILES.get(request.match_info.get("file", ""))
@@ -245,6 +265,13 @@ class Server:
         if not self._loop.is_closed():
             with contextlib.suppress(RuntimeError):  # it is being closed
                 self._loop.call_soon_threadsafe(lambda: [self._loop.create_task(_send(page, news)) for page in list(self._sockets)])
+
+
+def _silent():
+    """A log that nobody reads: requests that are no HTTP are answered, and not told of by a traceback each."""
+    log = logging.Logger("gravel viewer")
+    log.disabled = True
+    return log
 
 
 async def _send(page, news):

@@ -52,6 +52,7 @@ class View:
         return f"View({self.url!r})"
 
     def _repr_html_(self) -> str:
+        self.server.framed = True
         return f'<iframe src="{html.escape(self.url, quote=True)}" width="100%" height="{HEIGHT}" style="border: 1px solid #ccc"></iframe>'
 
     def __enter__(self) -> "View":

@@ -6,6 +6,7 @@
 - ``surface(number)``: a geometry's vertices and triangles, and its kind
 """
 
+import contextlib
 import os
 import pathlib
 import threading
@@ -28,47 +29,58 @@ FRAMES_A_SECOND = 30  # of a simulation that goes on, at most
 
 
 class Recorded:
-    """The frames of a result file."""
+    """The frames of a result file, which is open only while it is read, so that a run may write it in between."""
 
     live = False
 
     def __init__(self, path):
-        self.path = os.fspath(path)
-        self.result = open_result(path)
-        if not len(self.result):
-            self.result.close()
-            raise ValueError(f"{self.path} holds no frames to look at")
+        self.path = os.path.abspath(path)
+        self._alone = threading.Lock()
+        self._run = None
         self._kept = OrderedDict()  # frames that were read last, by number
         self._surfaces = {}  # of frames that were read: geometry -> (vertices and triangles, kind)
-        self._alone = threading.Lock()
+        self.about()
 
     def about(self):
-        return {
-            "title": pathlib.Path(self.path).name,
-            "path": self.path,
-            "live": False,
-            "times": self.result.times.tolist(),
-            "colours": [name for name in COLOURS if name != "contacts" or self._has_contacts()],
-            "contacts": self._has_contacts(),
-        }
+        with self._alone, open_result(self.path) as result:
+            if not len(result):
+                raise ValueError(f"{self.path} holds no frames to look at")
+            if _run_of(result) != self._run:
+                self._run = _run_of(result)
+                self._kept.clear()
+                self._surfaces.clear()
+            has_contacts = GROUP in result.file["gravel"]
+            return {
+                "title": pathlib.Path(self.path).name,
+                "path": self.path,
+                "live": False,
+                "times": result.times.tolist(),
+                "colours": [name for name in COLOURS if name != "contacts" or has_contacts],
+                "contacts": has_contacts,
+            }
 
-    def _has_contacts(self):
-        return GROUP in self.result.file["gravel"]
+    @contextlib.contextmanager
+    def _opened(self):
+        """The result, if it is still of the run that ``about`` told of."""
+        with self._alone, open_result(self.path) as result:
+            if _run_of(result) != self._run:
+                raise ValueError(f"{self.path} has become the result of another run: load the page again")
+            yield result
 
     def frame(self, number):
-        with self._alone:
-            number = self.result.place(number)
+        with self._opened() as result:
+            number = result.place(number)
             if number not in self._kept:
-                self._read(number)
+                self._read(result, number)
                 while len(self._kept) > FRAMES_KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(number)
             return self._kept[number]
 
-    def _read(self, number):
+    def _read(self, result, number):
         before = next(reversed(self._kept.values()), None)
-        with self.result.reading():
-            data = self._kept[number] = frame_in(self.result.file, number, before)
+        with result.reading():
+            data = self._kept[number] = frame_in(result.file, number, before)
         if before is not None and all(data[name] is before[name] for name in LAYOUT):
             data["layout_key"] = before["layout_key"]
         else:
@@ -78,15 +90,20 @@ class Recorded:
 
     def contacts(self, number):
         dt = self.frame(number)["frame_dt"]
-        with self._alone, self.result.reading():
-            table = contacts_in(self.result.file, self.result.place(number))
+        with self._opened() as result, result.reading():
+            table = contacts_in(result.file, result.place(number))
         return None if table is None else (table, dt)  # a part of the run may have been made without them
 
     def surface(self, number):
         return self._surfaces[int(number)]
 
     def close(self):
-        self.result.close()
+        """Nothing is open."""
+
+
+def _run_of(result):
+    with result.reading():
+        return result.file["gravel"].attrs["run"]
 
 
 class Now(NamedTuple):
