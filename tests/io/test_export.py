@@ -306,7 +306,8 @@ def test_usd_has_places_turns_and_sizes_at_their_times(saved, tmp_path):
         for body, place, transform in zip(frame["ids"], frame["positions"], transforms(bodies, code)):
             assert np.allclose(transform[3, :3], place, atol=1e-5)
             scale = np.linalg.norm(transform[:3, :3], axis=1)
-            sizes = {2: (0.2,) * 3, 3: (0.2, 0.1, 0.15), 4: (0.1,) * 3, 5: (0.1, 0.1, 0.3), 7: (0.3, 0.2, 0.1), 8: (1.3,) * 3}
+            capsule = (0.35,) * 3  # scaled by its bounding radius: the mesh has its proportions
+            sizes = {2: (0.2,) * 3, 3: (0.2, 0.1, 0.15), 4: capsule, 5: (0.1, 0.1, 0.3), 7: (0.3, 0.2, 0.1), 8: (1.3,) * 3}
             assert body not in sizes or np.allclose(scale, sizes[body], rtol=2e-3)
             row = np.flatnonzero(frame["ids"] == body)[0]
             w, x, y, z = frame["quaternions"][row]
