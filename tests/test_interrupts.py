@@ -41,10 +41,10 @@ def interrupt_in(monkeypatch, owner, name, at):
     monkeypatch.setattr(owner, name, interrupted)
 
 
-@pytest.mark.parametrize("place", ["commit", "break_overloaded", "renew"])
+@pytest.mark.parametrize("place", ["commit", "break_overloaded", "refresh"])
 def test_an_interrupt_between_the_commit_and_the_count_waits(place, monkeypatch):
     sim, ball = falling()
-    owner = {"commit": sim.engine, "break_overloaded": sim._machines, "renew": sim.views}[place]
+    owner = {"commit": sim.engine, "break_overloaded": sim._machines, "refresh": sim.views}[place]
     interrupt_in(monkeypatch, owner, place, 3)
     with pytest.raises(KeyboardInterrupt):
         for _ in range(10):

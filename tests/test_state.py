@@ -68,7 +68,7 @@ def test_remembered_impulses_follow_their_bodies(always_sorting):
     assert sim.step().residual < 1e-5  # this step sorts the rows, whose order the removal has torn
     assert sim.step().residual < 1e-5
     cold = sim.next_problem(warm_start=False)
-    cold.begin()
+    cold.warm_start()
     cold.sweep(1, 0.0, 0.0)
     assert cold.measure()[0] > 1e-3
 

@@ -122,7 +122,7 @@ class ContactInput:
     impulse: wp.array2d(dtype=float)
     torque: wp.array2d(dtype=float)
     surface_velocity: wp.array2d(dtype=float)
-    deep: wp.array(dtype=int)
+    overlap_count: wp.array(dtype=int)
 
 
 @wp.struct

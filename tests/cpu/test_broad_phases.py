@@ -6,9 +6,9 @@ import pytest
 from scipy.spatial import cKDTree
 
 import gravel as gv
-from gravel.cpu.collide import bvh
 from gravel.detection.find import run_detection
 from gravel.engine import GROUPS, Margin, Rules, make_engine
+from gravel.host.tree import LEAF, tree_rows
 from gravel.state import FIELDS as BODY_FIELDS
 from gravel.state import Bodies
 
@@ -283,12 +283,12 @@ def test_each_box_of_the_tree_holds_the_two_below_and_leaves_hold_their_bodies()
     bodies = mixed()
     _, engine = contacts_of(bodies, "bvh")
     tree, n = engine.detector.tree, engine.detector.in_tree
-    rows = bvh.tree_rows(n)
+    rows = tree_rows(n)
     for node in range(1, rows // 2):
         assert np.array_equal(tree[node, :3], tree[2 * node : 2 * node + 2, :3].min(axis=0))
         assert np.array_equal(tree[node, 3:], tree[2 * node : 2 * node + 2, 3:].max(axis=0))
     sphere = engine.detector.proxies.sphere[:n]
-    leaf = rows // 2 + np.arange(n) // bvh.LEAF
+    leaf = rows // 2 + np.arange(n) // LEAF
     assert np.all(tree[leaf, :3] <= sphere[:, :3] - sphere[:, 3:]) and np.all(tree[leaf, 3:] >= sphere[:, :3] + sphere[:, 3:])
 
 

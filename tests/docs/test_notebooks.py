@@ -37,11 +37,11 @@ def test_notebooks_are_stored_without_outputs(path):
 
 
 def test_silo_flows_as_beverloo_says(tmp_path):
-    (rate, low, high, down, solid), book = run(
-        "silo_flow", tmp_path, "rate", "beverloo(1.6, 0.55)", "beverloo(1.4, 0.65)", "float(down[high_up].mean())", "solid"
+    (rate, low, high, down, solid, moving), book = run(
+        "silo_flow", tmp_path, "rate", "beverloo(1.6, 0.55)", "beverloo(1.4, 0.65)", "float(down[high_up].mean())", "solid", "float(moving)"
     )
-    assert 0.9 * low < rate < 1.1 * high and 0.55 < solid < 0.64
-    assert down == pytest.approx(rate / (solid * 2500 * 0.16**2), rel=0.1)  # the same mass passes at all heights
+    assert 0.9 * low < rate < 1.1 * high and 0.55 < solid < 0.64 and 0.45 < moving < solid
+    assert down == pytest.approx(rate / (moving * 2500 * 0.16**2), rel=0.1)  # the same mass passes at all heights
     assert shown(book, "image/png") == 3 and shown(book, "text/html") == 2 and complaints(book) == []
 
 

@@ -69,7 +69,7 @@ def search(engine, arrays=None):
     pairs = to_device(structs.Pairs, {"a": a, "b": b, "first": first})
     margin = structs.Margin()
     margin.absolute, margin.share = rules.margin
-    shapes = Shapes(rules.library, rules.shapes.method)
+    shapes = Shapes(engine.library, detector.shapes.method)
     arrays = DeviceBuffers(DEVICE) if arrays is None else arrays
     return find_contacts_by_shape_pairs(proxies, pairs, len(a), len(detector.order), margin, rules.step, shapes, arrays, DEVICE)
 
