@@ -192,16 +192,16 @@ def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path, monkeypatch):
 
 
 KILLED = """
-from gravel.io import parts, sealed
+from gravel.io import checksummed, parts
 parts.QUICK = 1e9  # the index is written with every frame, however slow the machine is
-seal = sealed.seal
+seal = checksummed.seal
 def die(path):
     if sim.steps == 20 and team.rank == 1:
         with open(path, "r+b") as file:
             file.truncate(os.path.getsize(path) // 2)
         os.kill(os.getpid(), signal.SIGKILL)
     return seal(path)
-sealed.seal = die
+checksummed.seal = die
 sim = shared(heap(), team)
 sim.run(0.06, "run.vtkhdf", 0.004, checkpoint="state.h5", checkpoint_every=0.01)
 """

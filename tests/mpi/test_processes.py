@@ -223,7 +223,7 @@ try:
 except gv.SimulationError as error:
     open(f"said{{sim.processes.rank}}.txt", "w").write(f"{{error}} {{sim.steps}}")
 assert len(sim.ids) == len(sim.positions)
-everything = sim.processes.all_of((sim.ids, sim.positions.copy(), sim.masses))
+everything = sim.processes.allgather((sim.ids, sim.positions.copy(), sim.masses))
 assert sorted(sum((ids.tolist() for ids, _, _ in everything), [])) == list(range(205))  # each is one's, also after a refusal
 sim.velocities[:] = 0
 sim.step()
