@@ -223,6 +223,14 @@ LARGE_CLASSES = {  # which may have more, and why
     ("cpu/engine.py", "CpuEngine"): "all stages of the engine protocol",
     ("gpu/engine.py", "GpuEngine"): "all stages of the engine protocol",
 }
+LONG = 60  # lines of a function, without its docstring
+LONG_FUNCTIONS = {  # which may have more, and why
+    ("cpu/solve/blocks.py", "tile_work"): "one pass over a block of lanes: split, it would not be vectorised as one loop",
+    ("formulas/boxes.py", "box_box"): "fifteen axes in their order, with the choice among them",
+    ("formulas/gjk.py", "along_edge"): "one edge of the polytope, in numbers side by side: Warp takes no tuples in tuples",
+}
+MANY_ARGUMENTS = 12
+WIDE_FUNCTIONS = 35  # that take more: formulas of geometry (see above), constructors of the public API; their number may only fall
 
 
 def code_lines(function):
@@ -276,6 +284,27 @@ def test_classes_have_one_reason_to_change():
                 if sum(not is_one_line(method) for method in methods) > MANY_METHODS:
                     large.add((path.relative_to(ROOT / "gravel").as_posix(), node.name))
     assert large <= set(LARGE_CLASSES)
+
+
+def functions():
+    for _, _, path in files_by_room():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                yield path.relative_to(ROOT / "gravel").as_posix(), node
+
+
+def test_functions_are_short():
+    long = {(path, node.name) for path, node in functions() if code_lines(node) > LONG}
+    assert long == set(LONG_FUNCTIONS)
+
+
+def test_functions_take_few_arguments():
+    wide = []
+    for path, node in functions():
+        names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+        if len(names) - (names[:1] in (["self"], ["cls"])) > MANY_ARGUMENTS:
+            wide.append(f"{path} {node.name}")
+    assert len(wide) <= WIDE_FUNCTIONS, wide
 
 
 @pytest.mark.parametrize("example", sorted(p.name for p in (ROOT / "examples").glob("*.py")))
