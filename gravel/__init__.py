@@ -62,7 +62,7 @@ from gravel.simulation import PAPER_SCHEME, Simulation
 from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.view.viewer.show import View, view
 
-__version__ = "0.11.0"
+__version__ = "0.12.0"
 
 __all__ = [
     "APGD",
