@@ -8,10 +8,7 @@ gives the rows of the bodies; else these are ``contacts`` and ``order``.
 import numpy as np
 
 from gravel.cpu.collide import bounds, brute, bvh, grid, narrow, sap, shape_pairs
-from gravel.host import collision_filter as exclude
-from gravel.host import pair_ownership as territory
-from gravel.host import periodic_images as images
-from gravel.host import tree
+from gravel.host import collision_filter, pair_ownership, periodic_images, tree
 from gravel.host.arrays import CHUNK, Contacts, Pairs, Proxies
 from gravel.host.threads import Workers
 from gravel.host.traits import FEW_BODIES, traits_of
@@ -80,7 +77,7 @@ class Detector:
         if self.periodic is not None:
             names = "index_of", "row", "home"
             index_of, self.row, self.home = (array(name, n, dtype="i4") for name in names)
-            images.find_homes(self.order, self.periodic.source, index_of, self.row, self.home)
+            periodic_images.find_homes(self.order, self.periodic.source, index_of, self.row, self.home)
 
     def list_pairs(self, fits=None):
         """Fill ``pairs``. ``fits(pairs, room)``, where given, may say that so many are too many: then this returns False."""
@@ -89,7 +86,7 @@ class Detector:
             most = self._look_for_pairs(self.pair_capacity)
             if self.periodic is not None and most <= self.pair_capacity:
                 periodic_pairs = self.real_bodies, self.proxies, self.lattice, self.tile_size, self.pairs
-                most = images.fold_pairs(self.pair_capacity, *periodic_pairs)
+                most = periodic_images.fold_pairs(self.pair_capacity, *periodic_pairs)
             enough = most <= self.pair_capacity
             capacity = self.pair_capacity if enough else most + most // 4
             if fits is not None and not fits(int(self.pairs.count.sum()), capacity * len(self.pairs.count)):
@@ -115,12 +112,12 @@ class Detector:
     def exclude_pairs(self, excluded):
         """Take out the pairs that the collision filter excludes, if any."""
         if excluded is not None:
-            exclude.exclude_pairs(self.pair_capacity, self.row, excluded, self.pairs)
+            collision_filter.exclude_pairs(self.pair_capacity, self.row, excluded, self.pairs)
 
     def keep_own_pairs(self, owner, partition):
         """Take out the pairs that other processes solve; ``owner`` of each row."""
-        lattice = images.ENDLESS if self.lattice is None else self.lattice
-        territory.keep_own_pairs(self.pair_capacity, self.row, owner, self.proxies.sphere, partition, lattice, self.pairs)
+        lattice = periodic_images.ENDLESS if self.lattice is None else self.lattice
+        pair_ownership.keep_own_pairs(self.pair_capacity, self.row, owner, self.proxies.sphere, partition, lattice, self.pairs)
 
     def find_contacts(self):
         self.contacts = None  # what the last step has found is not needed any more
@@ -138,7 +135,7 @@ class Detector:
         self.folded_contacts = self.contacts
         if self.periodic is not None:
             a, b = (self.buffers.array(name, len(self.contacts.a), dtype="i4") for name in ("touching_a", "touching_b"))
-            images.fold_contacts(self.contacts, self.home, a, b)
+            periodic_images.fold_contacts(self.contacts, self.home, a, b)
             self.folded_contacts = self.contacts._replace(a=a, b=b)
 
     def _find_by_pair_kernel(self):

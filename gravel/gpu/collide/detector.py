@@ -17,9 +17,7 @@ from gravel.gpu.collide.shape_pairs import find_contacts_by_shape_pairs
 from gravel.gpu.devices import to_device, to_host
 from gravel.gpu.launch import last_of, run, scan
 from gravel.gpu.structs import Contacts, Margin, Pairs, Proxies
-from gravel.host import collision_filter as exclude
-from gravel.host import pair_ownership as territory
-from gravel.host import periodic_images as images
+from gravel.host import collision_filter, pair_ownership, periodic_images
 from gravel.host.arrays import Contacts as HostContacts
 from gravel.host.arrays import Pairs as HostPairs
 from gravel.host.arrays import Proxies as HostArranged
@@ -121,16 +119,16 @@ class DeviceDetector:
     def exclude_pairs(self, excluded):
         """Take out the pairs that the collision filter excludes, if any."""
         if excluded is not None:
-            self._change_pairs(lambda pairs, room: exclude.exclude_pairs(room, self.row, excluded, pairs))
+            self._change_pairs(lambda pairs, room: collision_filter.exclude_pairs(room, self.row, excluded, pairs))
 
     def keep_own_pairs(self, owner, partition):
         """Take out the pairs that other processes solve; ``owner`` of each row."""
-        lattice = images.ENDLESS if self.lattice is None else self.lattice
+        lattice = periodic_images.ENDLESS if self.lattice is None else self.lattice
         sphere = self.proxies.sphere
-        self._change_pairs(lambda pairs, room: territory.keep_own_pairs(room, self.row, owner, sphere, partition, lattice, pairs))
+        self._change_pairs(lambda pairs, room: pair_ownership.keep_own_pairs(room, self.row, owner, sphere, partition, lattice, pairs))
 
     def _fold_pairs(self, pairs, room):
-        images.fold_pairs(room, self.real_bodies, self.proxies, self.lattice, max(self.n, 1), pairs)
+        periodic_images.fold_pairs(room, self.real_bodies, self.proxies, self.lattice, max(self.n, 1), pairs)
 
     def _change_pairs(self, change):
         """Let a function of the host change the pairs: (pairs in one tile, room)."""
