@@ -16,10 +16,10 @@ def test_rows_tell_frames_bytes_and_shares(tmp_path):
     assert 0 < row["% of a run of 20 steps beside stepping"] < 100
     with gv.open_result(path) as result:
         assert len(result) == 6 and all(len(frame) == 3000 for frame in result)
-    with h5py.File(path) as file:  # places, turns and two velocities in single precision: 52 bytes a body
+    with h5py.File(path) as file:  # places in double precision, turns and two velocities in single: 3 * 8 + (4 + 3 + 3) * 4 bytes a body
         block = file["VTKHDF/bodies"]
         moving = [block["Points"], *(block["PointData"][name] for name in ("velocity", "angular_velocity", "quaternion"))]
-        assert sum(data.nbytes for data in moving) == 6 * 3000 * 52 and len(block["PointData/mass"]) == 3000
+        assert sum(data.nbytes for data in moving) == 6 * 3000 * 64 and len(block["PointData/mass"]) == 3000
     read_row = read(path)
     assert 0 < read_row["reading, ms per frame"] <= read_row["at worst"]
     assert read_row["of that before reading"] <= read_row["peak memory GB"] < 2

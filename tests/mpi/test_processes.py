@@ -30,7 +30,7 @@ SLOW = pytest.mark.slow
 
 def mpiexec(ranks, *arguments, **options):
     command = [MPIEXEC, "-n", str(ranks), sys.executable, "-m", "mpi4py", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=ENVIRONMENT, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, env=ENVIRONMENT, **options)
 
 
 def run_cases(ranks, names):
