@@ -408,6 +408,9 @@ class Engine(Protocol):
         """Prepare what the first step needs; ``joints``: whether there will be some; ``several``: other processes need the same.
         ``on_status(message)`` is called with what takes a while, until the function that is returned is called."""
 
+    def compile(self, joints: bool) -> None:
+        """All kernels that steps need, in this process, those with threads too; ``joints``: whether there will be some."""
+
     def cast_rays(self, origins: np.ndarray, directions: np.ndarray, reach: float) -> tuple[np.ndarray, ...]:
         """What rays hit first, the columns of ``queries.RayHits``; directions have length one."""
 
@@ -443,6 +446,13 @@ def make_engine(device: str = "cpu", precision: str = "single", broad_phase: str
     from gravel.cpu.engine import CpuEngine
 
     return CpuEngine(np.float32 if precision == "single" else np.float64, broad_phase, threads)
+
+
+def compile_usual_kernels(precision: str, part: int, parts: int) -> int:
+    """Compile, in this process, one of some parts of the kernels that most scenes need; returns how many were new."""
+    from gravel.cpu import precompile
+
+    return sum(precompile.compile_here(features, threads=True) for features in precompile.usual_features(precision)[part::parts])
 
 
 def finest_precision(device: str) -> str:

@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept: one folder for each state of the sources that kernels are compiled from.
+"""Where compiled kernels are kept: one folder for each state of the sources that kernels are compiled from, and each type of CPU.
 
 Numba keys the cache of a function by the file that it stands in, and does not notice when a function or constant of another file
 changes. Here the key is the content of all of ``SOURCES``: an edit never runs stale code, and a reinstall, another environment or a
-version that changed nothing in them finds what is compiled.
+version that changed nothing in them finds what is compiled. Machines of several types may share a home folder: each has its own kernels.
 
 In: the sources. Out: ``folder()``, below NUMBA_CACHE_DIR if that is set, else the user's cache folder, else one that can be written.
 """
@@ -15,9 +15,10 @@ import pathlib
 import shutil
 import tempfile
 
+import llvmlite.binding
 import numba
 import platformdirs
-from numba.core import caching
+from numba.core import caching, codegen
 
 PACKAGE = pathlib.Path(__file__).parent
 # What kernels are made of, constants that they take from Python included.
@@ -37,11 +38,27 @@ def fingerprint() -> str:
 
 
 @functools.cache
+def cpu() -> tuple[str, str]:
+    """(name, features) of the CPU that kernels are compiled for: this machine's, unless NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say else."""
+    name, features = numba.config.CPU_NAME, numba.config.CPU_FEATURES
+    return (
+        llvmlite.binding.get_host_cpu_name() if name is None else name,
+        codegen.get_host_cpu_features() if features is None else features,
+    )
+
+
+def folder_name() -> str:
+    """The state of the sources and the type of the CPU, in one word."""
+    name, features = cpu()
+    return f"{fingerprint()}-{name}-{hashlib.sha256(features.encode()).hexdigest()[:6]}"
+
+
+@functools.cache
 def folder() -> pathlib.Path | None:
-    """The folder of this state of the sources, or None where nothing can be written."""
+    """The folder of this state of the sources on this type of CPU, or None where nothing can be written."""
     places = (platformdirs.user_cache_path("gravel"), PACKAGE / "__pycache__", pathlib.Path(tempfile.gettempdir()) / f"gravel-{_user()}")
     for place in [pathlib.Path(numba.config.CACHE_DIR) / "gravel"] if numba.config.CACHE_DIR else places:
-        own = place / "kernels" / fingerprint()
+        own = place / "kernels" / folder_name()
         with contextlib.suppress(OSError):
             own.mkdir(parents=True, exist_ok=True)
             own.touch()  # used last

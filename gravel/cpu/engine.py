@@ -27,12 +27,14 @@ from gravel.host.joints.block import NO_JOINTS
 from gravel.host.restitution import ImpactSolver, no_impacts
 from gravel.host.rows import FEW, is_torn
 from gravel.host.threads import SMALL, use_threads
+from gravel.kernel_bundle import import_shipped_kernels
 from gravel.state import ANGULAR, LINEAR
 
 
 class CpuEngine(EngineBase):
     def __init__(self, real: Any, broad_phase: str, threads: int):
         super().__init__(real)
+        import_shipped_kernels()
         self.threads = threads
         self.detector = Detector(self.buffers, broad_phase)
         self.ghosts = periodic_images.GhostBuilder(self.buffers)
@@ -387,6 +389,12 @@ class CpuEngine(EngineBase):
                 on_status("compiling, for this and later runs")
                 self.background_compile.wait()
         return precompile.watch(on_status, features)
+
+    def compile(self, joints: bool) -> None:
+        from gravel.cpu import precompile
+
+        self.detector.know(self.rows)
+        precompile.compile_here(precompile.features_of(self, joints), threads=True)
 
     def find_pairs_within(self, budget: Callable[[int, int], bool]) -> bool:
         self.predict_poses()

@@ -6,6 +6,7 @@ second process learns which kernels and types the step will need from a dry step
 only take note of their arguments.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -240,17 +241,45 @@ def compile_backwards(features, *threads):
         for word in ("", *threads):
             done = marker(f"{features}-{word}" if word else features)
             if not done.exists():
-                calls = _dry_step(features, threaded=bool(word))
-                done.with_suffix(".plan").write_text(str(len(calls)))
-                tables = [call for call in calls if call[0].py_func.__name__.startswith("fill_rows")]
-                for kernel, types in tables:
-                    kernel.compile(types)
-                done.with_suffix(".tables").touch()
-                for kernel, types in reversed([call for call in calls if call not in tables]):
-                    kernel.compile(types)
-                done.touch()
+                compile_form(features, done, threaded=bool(word))
     finally:
         claim.unlink(missing_ok=True)
+
+
+def compile_form(features, done, threaded):
+    """The kernels of one form; ``done`` is there when all are ready."""
+    calls = _dry_step(features, threaded)
+    done.with_suffix(".plan").write_text(str(len(calls)))
+    tables = [call for call in calls if call[0].py_func.__name__.startswith("fill_rows")]
+    for kernel, types in tables:
+        kernel.compile(types)
+    done.with_suffix(".tables").touch()
+    for kernel, types in reversed([call for call in calls if call not in tables]):
+        kernel.compile(types)
+    done.touch()
+
+
+def compile_here(features, threads):
+    """Compile in this process what a step of a scene with these features needs, with ``threads`` both forms; returns how many kernels are
+    in the folder that were not there before."""
+    before = _kernels()
+    for word in ("", "threads") if threads else ("",):
+        compile_form(features, marker(f"{features}-{word}" if word else features), threaded=bool(word))
+    return len(_kernels() - before)
+
+
+def _kernels():
+    return set(kernel_cache.folder().rglob("*.nbc"))
+
+
+def usual_features(precision):
+    """The features of scenes that users are likely to make: of balls, boxes, ellipsoids and everything else, few and many bodies, with and
+    without joints, rolling friction and restitution."""
+    none, every = "0" * len(shape_pairs.TABLES), "1" * len(shape_pairs.TABLES)
+    balls = [f"ball{none}-balls", f"ball_mesh{none}-balls"]
+    others = [f"box{none}-any", f"ellipsoid{none}-any", f"any{every}-both"]
+    kinds = itertools.product(balls + others, ("plain", "rolling"), ("dead", "bouncy"), ("brute", "grid"), ("free", "joints"))
+    return ["-".join((precision, *words, "midpoint")) for words in kinds if words[0] in others or words[-1] == "free"]
 
 
 def _dry_step(features, threaded):

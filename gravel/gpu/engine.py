@@ -462,6 +462,9 @@ class GpuEngine(EngineBase):
         waits.start()
         return waits.cancel
 
+    def compile(self, joints: bool) -> None:
+        """Warp compiles in the first steps, whatever they need."""
+
     def find_pairs_within(self, budget: Callable[[int, int], bool]) -> bool:
         self.predict_poses()
         self._lay_bounds()

@@ -24,6 +24,11 @@ class WarmUp:
         self.rules.upload()
         return self.engine.warm_up(tell, self.machines.solved_here, self.processes.size > 1)
 
+    def compile(self) -> None:
+        """Compile all kernels that the steps need, for later runs."""
+        self.rules.upload()
+        self.engine.compile(self.machines.solved_here)
+
     def before_first_step(self, tell: Callable[[str], None]) -> contextlib.AbstractContextManager:
         return READY if self.stepped else self._first_step(tell)
 
