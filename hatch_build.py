@@ -1,5 +1,5 @@
-"""Wheels that carry compiled kernels: with GRAVEL_KERNELS=FILE, a file that ``gravel compile --export`` wrote becomes part of the wheel, which
-is then for this Python and platform only."""
+"""Wheels that carry compiled kernels: with GRAVEL_KERNELS=FILE, a file that ``gravel compile --export`` wrote becomes part of the wheel,
+which is then for this Python and platform only."""
 
 import os
 
