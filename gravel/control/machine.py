@@ -5,49 +5,53 @@ number. Inputs are kept and applied when the next step is taken, so that nothing
 """
 
 import json
+import math
 import pathlib
 import pickle
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from gravel.control.plant import Plant, Snapshot, snapshot_from
-from gravel.control.variables import Names, Reading, Variable, Variables
+from gravel.control.variables import Names, Variable, Variables
 from gravel.simulation import Simulation
 
 CHECKPOINT, DESCRIPTION, FUNCTIONS = "machine.h5", "machine.json", "functions.pickle"
 ROUNDING = 1e-6  # of a step, by which a communication step may miss a multiple of it, and a time the end of the last step
-HEADER = struct.Struct("<qd")  # of a state in bytes: steps since the start, and the tool's time at the start
+HEADER = struct.Struct("<32sqdq")  # of a state in bytes: whose it is, steps since the start, the tool's time at the start, bytes of inputs
 
 
 @dataclass(frozen=True)
 class State:
     """A state of the machine: its plant, the inputs that are set, and where the tool's time begins."""
 
+    token: str  # of the unit that it is a state of
     snapshot: Snapshot
     inputs: np.ndarray
     steps: int
-    origin: float
+    origin: float  # NaN: not known yet
 
     @cached_property
     def content(self) -> bytes:
         """The state in bytes: header, inputs, snapshot."""
         inputs = self.inputs.tobytes()
-        return HEADER.pack(self.steps, self.origin) + struct.pack("<q", len(inputs)) + inputs + self.snapshot.to_bytes()
+        return HEADER.pack(self.token.encode(), self.steps, self.origin, len(inputs)) + inputs + self.snapshot.to_bytes()
 
 
 def state_from(content: bytes) -> State:
     """The state that ``State.content`` wrote."""
-    if len(content) < HEADER.size + 8:
+    if len(content) < HEADER.size:
         raise ValueError(f"the state of a machine is damaged: it has {len(content)} bytes only")
-    steps, origin = HEADER.unpack_from(content)
-    (length,) = struct.unpack_from("<q", content, HEADER.size)
-    begin = HEADER.size + 8
-    return State(snapshot_from(content[begin + length :]), np.frombuffer(content[begin : begin + length], float).copy(), steps, origin)
+    token, steps, origin, length = HEADER.unpack_from(content)
+    first = HEADER.size
+    if not 0 <= length <= len(content) - first or length % 8:
+        raise ValueError("the state of a machine is damaged: its inputs do not fit")
+    inputs = np.frombuffer(content[first : first + length], float).copy()
+    return State(token.decode(errors="replace"), snapshot_from(content[first + length :]), inputs, steps, origin)
 
 
 class Machine:
@@ -139,17 +143,76 @@ class Machine:
     def state(self) -> State:
         """All that decides the future."""
         self._apply()
-        return State(self.plant.snapshot(), self.set.copy(), self.steps, np.nan if self.origin is None else self.origin)
+        origin = math.nan if self.origin is None else self.origin
+        return State(self.about["token"], self.plant.snapshot(), self.set.copy(), self.steps, origin)
 
     def restore(self, state: State) -> None:
         """Take up a state of this machine."""
-        if len(state.inputs) != len(self.set):
-            raise ValueError(f"the state must be of this machine, with {len(self.set)} inputs, but it has {len(state.inputs)}")
+        if state.token != self.about["token"] or len(state.inputs) != len(self.set):
+            raise ValueError("the state must be one of this very unit, but it is of another")
         self.plant.restore(state.snapshot)
         self.set, self.applied, self.steps = state.inputs.copy(), state.inputs.copy(), state.steps
-        self.origin = None if np.isnan(state.origin) else state.origin
+        self.origin = None if math.isnan(state.origin) else state.origin
         self.__dict__.pop("_outputs", None)
 
-    def reading(self) -> Reading:
-        """The plant at this moment."""
-        return self.plant.reading()
+
+class Unit:
+    """A machine as the interface calls it. Nothing is raised here: the interface would take the whole unit down, and the tool with it. What
+    is wrong is told, and steps fail until it is right. ``tell``: takes a sentence, and whether it is an error."""
+
+    def __init__(self, folder: str | pathlib.Path, tell: Callable[[str, bool], None]):
+        self.machine, self.tell = Machine(folder), tell
+        self.fault: str | None = None  # why the next step must fail
+
+    def get(self, references: Sequence[int]) -> list[float]:
+        """The values of some numbers; NaN where they cannot be known."""
+        try:
+            return self.machine.get(references)
+        except Exception as error:
+            self._fail(error)
+            return [math.nan] * len(references)
+
+    def get_whole(self, references: Sequence[int]) -> list[int]:
+        """The same of counts and truth values; 0 where they cannot be known."""
+        return [0 if math.isnan(value) else int(value) for value in self.get(references)]
+
+    def put(self, references: Sequence[int], values: Sequence[float]) -> None:
+        """Set inputs."""
+        try:
+            self.machine.put(references, values)
+        except Exception as error:
+            self._fail(error)
+
+    def step(self, time: float, size: float) -> bool:
+        """A communication step; returns whether it was taken."""
+        try:
+            if self.fault is not None:
+                raise ValueError(self.fault)
+            for words in self.machine.step(time, size):
+                self.tell(words, False)
+        except Exception as error:
+            self.tell(str(error), True)
+            return False
+        return True
+
+    def state(self) -> State | None:
+        """The state, or None where it cannot be kept."""
+        try:
+            return self.machine.state()
+        except Exception as error:
+            self._fail(error)
+            return None
+
+    def restore(self, state: State | bytes | None) -> None:
+        """Take up a state, as an object or in bytes."""
+        try:
+            if state is None:
+                raise ValueError("there is no state to take up")
+            self.machine.restore(state_from(state) if isinstance(state, bytes) else state)
+            self.fault = None
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error):
+        self.fault = str(error)
+        self.tell(self.fault, True)

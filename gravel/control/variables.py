@@ -94,8 +94,8 @@ class Variable:
         return [f"{self.name}.{one}" for one in self.components] or [self.name]
 
     def value(self, now: Reading) -> np.ndarray:
-        """(size,) its numbers."""
-        return np.asarray(self.read(now), float).reshape(self.size)
+        """(size,) its numbers, a copy."""
+        return np.array(self.read(now), float).reshape(self.size)
 
     def part(self, component: str) -> "Variable":
         """One of its components, as a variable of its own."""
@@ -153,7 +153,7 @@ class Variables:
 
     def _single(self, side):
         if side == "inputs":
-            return [Variable("gravity", "m/s2", "acceleration of gravity", lambda now: now.simulation.gravity, _set_gravity, XYZ)]
+            return [Variable("gravity", "m/s2", "acceleration of gravity", lambda now: now.simulation.gravity, _set_gravity, XYZ, drives=("gravity",))]
         return [Variable("time", "s", "simulated time", lambda now: now.simulation.time), *_step_outputs()]
 
     def _key(self, kind, number):
@@ -331,7 +331,15 @@ def _body_outputs(simulation, key, body) -> Iterator[Variable]:
     ):
         read = lambda now, array=array: getattr(now.simulation, array)[body]  # noqa: E731
         yield Variable(f"{key}.{name}", unit, meaning, read, components=components)
-    touched = lambda measure: lambda now: measure(now.simulation, body) if now.simulation.steps else np.zeros(3)  # noqa: E731
+
+    def touched(measure):
+        def read(now):
+            if not now.simulation.alive[body]:
+                return np.full(3, np.nan)
+            return measure(now.simulation, body) if now.simulation.steps else np.zeros(3)
+
+        return read
+
     meaning = "of all contacts on it, mean over the last step"
     yield Variable(f"{key}.contact_force", "N", f"force {meaning}", touched(measures.contact_force), components=XYZ)
     meaning = f"torque about its centre {meaning}"
