@@ -1,7 +1,7 @@
 """``gv.env``: machines as gymnasium environments, for training controllers.
 
-``make`` takes a machine (``gravel.control.sources``) and names of its variables: those that an action sets, and those that an observation is
-made of. Each step of the environment is ``frame_skip`` steps of the simulation; ``reset`` takes up the start, bit for bit.
+``make`` takes a machine (``gravel.control.sources``) and names of its variables: those that an action sets, and those that an observation
+is made of. Each step of the environment is ``frame_skip`` steps of the simulation; ``reset`` takes up the start, bit for bit.
 
     env = gv.env.make("slider-crank", {"motor.crank.torque": (-20, 20)}, ["joint.crank.angle_speed"], reward=...)
 
@@ -45,7 +45,7 @@ class MachineEnv(Base):
         plant: Plant,
         table: Variables,
         actions: list[tuple[Variable, float, float]],
-        observed: list[tuple[Variable | None, str, Callable | None]],
+        observed: list[Variable],
         functions: Mapping[str, Callable | None],
         frame_skip: int,
         duration: float | None,
@@ -58,25 +58,19 @@ class MachineEnv(Base):
         self.dt = frame_skip * plant.simulation.dt
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": max(1, round(1 / self.dt))}
         self._inputs, self._observed, self._functions = [variable for variable, *_ in actions], observed, functions
-        self._picture, self._known = {"size": (640, 480), **picture}, {}
+        self._picture: dict[str, Any] = {"size": (640, 480), **picture}
+        self._known: dict[str, Variable] = {}
         numbers = [(name, low, high) for variable, low, high in actions for name in variable.names]
         self.action_names = [name for name, *_ in numbers]
         self._low, self._high = (np.array([number[k] for number in numbers], float) for k in (1, 2))
         ends = (-np.ones(len(numbers)), np.ones(len(numbers))) if normalise else (self._low, self._high)
-        self.action_space = gymnasium.spaces.Box(*(end.astype(np.float32) for end in ends), dtype=np.float32)
+        self.action_space = gymnasium.spaces.Box(ends[0].astype(np.float32), ends[1].astype(np.float32), dtype=np.float32)
         for variable in self._inputs:  # motors that were functions are numbers from now on
             variable.write(plant.simulation, variable.value(plant.reading()))  # type: ignore[misc]
         self._start = plant.snapshot()
         self._begin()
-        self.observation_names = self._names_of_observation()
+        self.observation_names = [name for variable in observed for name in variable.names]
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(self.observation_names),), np.float64)
-
-    def _names_of_observation(self):
-        names = []
-        for variable, name, function in self._observed:
-            size = 1 if function is None else np.size(function(self.simulation))
-            names += variable.names if function is None else [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
-        return names
 
     @property
     def simulation(self) -> Any:
@@ -144,12 +138,7 @@ class MachineEnv(Base):
             first += variable.size
 
     def _observe(self):
-        now = self.plant.reading()
-        parts = [
-            np.ravel(np.asarray(function(self.simulation), float)) if function is not None else variable.value(now)
-            for variable, _, function in self._observed
-        ]
-        return np.concatenate([np.empty(0), *parts])
+        return self.plant.read(self._observed)
 
     def render(self) -> np.ndarray | None:
         """(height, width, 3) bytes, a picture of the machine as it is, if ``render_mode`` is "rgb_array". The camera stays."""
@@ -210,7 +199,7 @@ def make(
         source.plant,
         source.variables,
         _with_ranges(source.variables, actions),
-        _observed(source.variables, observations),
+        _observed(source, observations),
         {"reward": reward, "terminated": terminated, "randomise": randomise},
         frame_skip,
         duration,
@@ -243,28 +232,40 @@ def _with_ranges(table, actions):
 def _range_of(variable, bounds):
     bounds = variable.limits if bounds is None else bounds
     if bounds is None:
-        raise ValueError(
-            f"action {variable.name} must have a range, for its joint has none: actions={{{variable.name!r}: (low, high)}}, in {variable.unit}"
-        )
+        words = f"actions={{{variable.name!r}: (low, high)}}, in {variable.unit}"
+        raise ValueError(f"action {variable.name} must have a range, for its joint has none: {words}")
     low, high = checks.array(f"range of action {variable.name}", bounds, (2,))
     if not low < high:
         raise ValueError(f"range of action {variable.name} must be (low, high), low < high, not ({low:g}, {high:g})")
     return low, high
 
 
-def _observed(table, observations):
-    """(variable, name, function) of each observation; a variable or a function."""
-    found: list[tuple[Variable | None, str, Callable | None]] = []
+def _observed(source, observations):
+    """The variables that an observation is made of; functions of the user become variables, too."""
+    found: list[Variable] = []
     for one in [observations] if isinstance(observations, str) else observations:
         if isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) and callable(one[1]):
-            found.append((None, one[0], one[1]))
+            found.append(_of_function(*one, source.plant.simulation))
         elif isinstance(one, str):
-            found += [(variable, variable.name, None) for variable in table.select("outputs", one)]
+            found += source.variables.select("outputs", one)
         else:
             raise TypeError(f"observations must be names of variables, or pairs (name, function of the simulation), not {one!r:.80}")
     if not found:
-        raise ValueError(f"observations must name at least one output; {table.listed_by} lists them all")
+        raise ValueError(f"observations must name at least one output; {source.variables.listed_by} lists them all")
     return found
+
+
+def _of_function(name, function, simulation):
+    """A variable that a function gives: a number, or an array whose size is that of now."""
+    size = np.size(function(simulation))
+
+    def read(now):
+        value = np.asarray(function(now.simulation), float)
+        if value.size != size:
+            raise ValueError(f"observation {name!r} must always be of the same size, {size}, not {value.size}")
+        return value
+
+    return Variable(name, "", "given by a function", read, components=tuple(map(str, range(size))) if size > 1 else ())
 
 
 if gymnasium is not None and ID not in gymnasium.registry:

@@ -1,8 +1,8 @@
 """``export_fmu``: a machine as a functional mock-up unit (FMU), which other tools co-simulate.
 
-Out: a .fmu file with the state of the machine (a checkpoint), its variables by name, and a script that runs it. The file is made by pythonfmu
-(FMI 2) or pythonfmu3 (FMI 3), which put their library around the script: it calls the Python of the tool, and that needs gravel. The file
-is written whole or not at all.
+Out: a .fmu file with the state of the machine (a checkpoint), its variables by name, and a script that runs it. The file is made by
+pythonfmu (FMI 2) or pythonfmu3 (FMI 3), which put their library around the script: it calls the Python of the tool, and that needs gravel.
+The file is written whole or not at all.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ def export_fmu(
     if fmi not in BUILDERS:
         raise ValueError(f"fmi must be 3 or 2, not {fmi!r}")
     check_ending("path", path, (".fmu",))
-    path = check_writable(path, ".part")
+    target = check_writable(path, ".part")
     builder = _builder(fmi)
     source = machine_of(scene, **options)
     plant, variables = source.plant, source.variables
@@ -87,9 +87,9 @@ def export_fmu(
     with tempfile.TemporaryDirectory(prefix="gravel_fmu_") as folder:
         _write_resources(pathlib.Path(folder), plant, about)
         made = _build(builder, fmi, pathlib.Path(folder))
-        with replaced(path) as temporary:
+        with replaced(target) as temporary:
             shutil.copyfile(made, temporary)
-    return path
+    return target
 
 
 def _builder(fmi):

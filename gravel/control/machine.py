@@ -60,7 +60,8 @@ class Machine:
     def __init__(self, folder: str | pathlib.Path):
         folder = pathlib.Path(folder)
         about = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        functions, observers = ({}, {}, {}), []
+        functions: tuple = ({}, {}, {})
+        observers: list = []
         if (folder / FUNCTIONS).exists():
             functions, observers = pickle.loads((folder / FUNCTIONS).read_bytes())
         motions, laws, surfaces = functions

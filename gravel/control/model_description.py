@@ -27,7 +27,8 @@ PART = re.compile(r"[A-Za-z_]\w*(\[\d+\])?", re.ASCII)
 
 def written(name: str) -> str:
     """A variable's name by the rules of structured names: parts that are no identifiers stand in quotes."""
-    return ".".join(part if PART.fullmatch(part) else "'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'" for part in name.split("."))
+    quoted = lambda part: "'" + part.replace("\\", "\\\\").replace("'", "\\'") + "'"  # noqa: E731
+    return ".".join(part if PART.fullmatch(part) else quoted(part) for part in name.split("."))
 
 
 def model_description(machine: Machine, fmi: int, generator: str) -> Element:

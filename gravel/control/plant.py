@@ -104,7 +104,8 @@ class Plant:
         """All that decides the future, to be taken up by ``restore``."""
         materials = list(self.simulation.materials.kinds)
         own = {id(material): material for material in materials}  # not copied: bodies are made of these very objects
-        return Snapshot(to_bytes(self.simulation), copy.deepcopy(self.watchers, dict(own)), materials, self.progress, functions_of(self.simulation))
+        watchers, functions = copy.deepcopy(self.watchers, dict(own)), functions_of(self.simulation)
+        return Snapshot(to_bytes(self.simulation), watchers, materials, self.progress, functions)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take up a state of this plant; its future is the same as then, bit for bit."""
@@ -161,13 +162,13 @@ class _Unpickler(pickle.Unpickler):
 
 def refuse_own_code(thing: Any) -> None:
     """Refuse functions and classes that pickle writes by name, but that other programs could not import."""
-    if isinstance(thing, type) or callable(thing) and hasattr(thing, "__qualname__"):
-        if thing.__module__ == "__main__" or "<" in thing.__qualname__:
-            name = thing.__qualname__.replace(".<locals>", "")
-            raise ValueError(
-                f"{name!r} is Python code of a script, which a file cannot hold: make its motor or motion an input, or move the code to a "
-                "module that can be imported where the file is used"
-            )
+    by_name = isinstance(thing, type) or (callable(thing) and hasattr(thing, "__qualname__"))
+    if by_name and (thing.__module__ == "__main__" or "<" in thing.__qualname__):
+        name = thing.__qualname__.replace(".<locals>", "")
+        raise ValueError(
+            f"{name!r} is Python code of a script, which a file cannot hold: make its motor or motion an input, or move the code to a "
+            "module that can be imported where the file is used"
+        )
 
 
 def pickled(thing: Any) -> bytes:

@@ -43,7 +43,8 @@ def machine_of(
 
     ``dt`` s: another step than the scene's own; a ``Scene`` needs one. ``bodies`` and ``seed``: of a built-in scene, ``seed`` also of a
     scene file, which may use files of other folders if ``outside_files``. ``threads``: of the simulation. ``observers``: more functions of
-    the simulation, or pairs (function, seconds), of which the machine has copies. ``body_names`` and ``joint_names``: name -> id, beside the names that the scene has."""
+    the simulation, or pairs (function, seconds), of which the machine has copies. ``body_names`` and ``joint_names``: name -> id, beside
+    the names that the scene has."""
     title = "machine"
     if isinstance(source, (str, os.PathLike)):
         title = pathlib.Path(source).stem
@@ -58,7 +59,8 @@ def machine_of(
     if isinstance(source, Setup):
         watching = [*_observers_of(source), *watching]
         step = source.dt if dt is None else dt
-        simulation = Simulation(source.scene, step, **{**source.options, "threads": threads})
+        scene: Any = source.scene
+        simulation = Simulation(scene, step, **{**source.options, "threads": threads})
     elif isinstance(source, Scene):
         if dt is None:
             raise ValueError("dt must be given for a Scene: the time step in s")

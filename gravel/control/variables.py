@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gravel import checks, measures
-from gravel.joints.drives import ForceMotor, Moment, PositionMotor, SpeedMotor
+from gravel.joints.drives import ForceMotor, Moment, Motor, PositionMotor, SpeedMotor
 from gravel.joints.kinds import TURNS
 from gravel.joints.rows import FORCE, LIMIT, MOTOR_ROLES, POSITION, SPEED
 from gravel.joints.table import UNITS as JOINT_UNITS
@@ -100,17 +100,18 @@ class Variable:
     def part(self, component: str) -> "Variable":
         """One of its components, as a variable of its own."""
         k, whole = self.components.index(component), self
+        write_whole: Any = self.write
 
         def write(simulation, values):
             full = whole.value(Reading(simulation, Progress()))
             full[k] = values[0]
-            whole.write(simulation, full)
+            write_whole(simulation, full)
 
         return replace(
             self,
             name=f"{self.name}.{component}",
             read=lambda now: whole.value(now)[k],
-            write=None if self.write is None else write,
+            write=None if write_whole is None else write,
             components=NUMBER,
             drives=None if self.drives is None else (*self.drives, component),
         )
@@ -153,7 +154,8 @@ class Variables:
 
     def _single(self, side):
         if side == "inputs":
-            return [Variable("gravity", "m/s2", "acceleration of gravity", lambda now: now.simulation.gravity, _set_gravity, XYZ, drives=("gravity",))]
+            read = lambda now: now.simulation.gravity  # noqa: E731
+            return [Variable("gravity", "m/s2", "acceleration of gravity", read, _set_gravity, XYZ, drives=("gravity",))]
         return [Variable("time", "s", "simulated time", lambda now: now.simulation.time), *_step_outputs()]
 
     def _key(self, kind, number):
@@ -355,7 +357,11 @@ def _step_outputs() -> Iterator[Variable]:
         ("max_penetration", "m", f"deepest penetration {since}", REAL),
         ("joint_violation", "m", f"largest error of the joints {since}", REAL),
     ):
-        yield Variable(f"step.{name}", unit, meaning, lambda now, name=name: getattr(now.progress, name), kind=kind)
+        yield Variable(f"step.{name}", unit, meaning, _of_progress(name), kind=kind)
+
+
+def _of_progress(name):
+    return lambda now: getattr(now.progress, name)
 
 
 # --- inputs
@@ -408,6 +414,7 @@ def _target_writer(role, joint, row, coordinate, mechanism):
 
     def write(simulation, values):
         target = float(values[0])
+        motor: Motor
         if role == SPEED:
             motor = SpeedMotor(target, limit)
         elif role == POSITION:

@@ -1,5 +1,5 @@
-"""A scene file with what an exported machine must carry: an inlet, what is taken out, a motor by a table, a belt, a driven paddle, and names
-that are no identifiers."""
+"""A scene file with what an exported machine must carry: an inlet, what is taken out, a motor by a table, a belt, a driven paddle, and
+names that are no identifiers."""
 
 HOPPER = """
 title: an inlet over a lift
@@ -7,7 +7,12 @@ simulation: {dt: 0.002, time: 1.0}
 materials:
   sand: {density: 2500, friction: 0.5}
 bodies:
-  - {name: belt, shape: {box: {half_extents: [1, 1, 0.1]}}, position: [0, 0, -0.1], fixed: true, material: sand, surface_velocity: [0.5, 0, 0]}
+  - name: belt
+    shape: {box: {half_extents: [1, 1, 0.1]}}
+    position: [0, 0, -0.1]
+    fixed: true
+    material: sand
+    surface_velocity: [0.5, 0, 0]
   - {name: left wheel, shape: {box: {half_extents: [0.2, 0.2, 0.05]}}, position: [0, 0, 0.3], material: sand}
   - name: paddle
     shape: {box: {half_extents: [0.05, 0.3, 0.05]}}

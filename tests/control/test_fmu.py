@@ -245,7 +245,8 @@ def test_wrong_arguments_are_refused_and_leave_no_file(tmp_path):
 def test_imports_are_left_as_they_were(tmp_path):
     before = list(sys.path)
     gv.export_fmu("four-bar", tmp_path / "m.fmu")
-    assert sys.path == before and not [name for name in sys.modules if name.startswith("gravel_fmi3") and "control" in str(sys.modules[name])]
+    left = [str(module) for name, module in sys.modules.items() if name.startswith("gravel_fmi")]
+    assert sys.path == before and not [words for words in left if "slaves" in words]
     with zipfile.ZipFile(tmp_path / "m.fmu") as file:
         about = json.loads(file.read("resources/machine.json"))
         script = file.read("resources/gravel_fmi3.py").decode()
@@ -273,7 +274,8 @@ def test_command(tmp_path, monkeypatch):
     listed = call("fmu", "slider-crank", "--list")
     assert listed.exit_code == 0 and "motor.crank" in listed.output and "speed rad/s, position rad, torque N m" in listed.output
     assert "joint.piston " in listed.output and "gravity.{x,y,z} m/s2" in listed.output and not list(tmp_path.iterdir())
-    done = call("fmu", "slider-crank", "--inputs", "motor.speed", "--outputs", "joint.torque,body.position", "--fmi", 2, "-o", "machine.fmu")
+    chosen = ("--inputs", "motor.speed", "--outputs", "joint.torque,body.position")
+    done = call("fmu", "slider-crank", *chosen, "--fmi", 2, "-o", "machine.fmu")
     assert done.exit_code == 0 and done.output == "wrote machine.fmu\n" and validate_fmu("machine.fmu") == []
     names = {v.name for v in fmpy.read_model_description("machine.fmu").modelVariables}
     assert len(names) == 1 + 1 + 4 * 3 + 3 * 3 and "joint.crank_pin.torque.y" in names
