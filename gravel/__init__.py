@@ -147,7 +147,9 @@ __all__ = [
     "WeibullSizes",
     "contact_batches",
     "count_contacts",
+    "env",
     "export",
+    "export_fmu",
     "find_contacts",
     "load_fclib",
     "load_mjcf",
@@ -163,7 +165,9 @@ __all__ = [
     "view",
 ]
 
-LAZY = {  # what draws is loaded when it is first asked for
+LAZY = {  # what draws, and what controllers use, is loaded when it is first asked for
+    "env": "gravel.control.env",
+    "export_fmu": "gravel.control.fmu",
     "picture": "gravel.view.picture",
     "plot": "gravel.view.plots",
     "report": "gravel.view.report",
@@ -176,7 +180,8 @@ def __getattr__(name):
         raise AttributeError(f"module 'gravel' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(LAZY[name]), name)
+    module = importlib.import_module(LAZY[name])
+    return module if module.__name__.endswith(f".{name}") and not hasattr(module, name) else getattr(module, name)
 
 
 def __dir__():

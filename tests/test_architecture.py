@@ -101,10 +101,14 @@ ALLOWED = {
     | {"running.run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
     "scenes": USER | {"measures", "scenes"},
     "bench": USER | {"scenes", "measures", "bench", "cpu", "gpu", "host", "cli", "view"},
+    # what drives a simulation from outside: any scene, its variables by name; pictures for who watches an environment
+    "control": USER | {"measures", "scenes", "scenefile", "control", "view"},
+    "control.slaves": {"control", "__version__"},  # scripts that stand in co-simulation units
     "packing": PLAIN | {"kernel_cache", "engine", "scene", "solvers", "detection", "simulation", "packing"},
     "scenefile": USER | {"measures", "scenefile", "scenes"},
     "validation": USER | {"measures", "scenes", "view", "validation", "__version__"},
-    "cli": USER | {"kernel_bundle", "kernel_cache", "measures", "scenes", "bench", "view", "scenefile", "validation", "cli", "__version__"},
+    "cli": USER
+    | {"kernel_bundle", "kernel_cache", "measures", "scenes", "bench", "view", "scenefile", "validation", "cli", "control", "__version__"},
     "__main__": {"cli"},
     "__init__": USER | {"measures", "scenefile"},
 }

@@ -2,6 +2,7 @@
 
 from gravel.cli import (  # noqa: F401  # they register their commands
     compiling,
+    controlling,
     exporting,
     files,
     looking,

@@ -138,6 +138,7 @@ def load_scene_file(path: str | os.PathLike, seed: int | None = None, outside_fi
         output=dict(given.get("output", {})),
         pours=builder.pours,
         names=builder.bodies,
+        joint_names=builder.joints,
         logs=logs,
     )
 

@@ -137,7 +137,14 @@ def build(bodies, seed):
         add_cylinder(scene, None, boom, lift_ends, 200e3, steel, 0.3),
         add_cylinder(scene, boom, stick, crowd_ends, 200e3, steel, -0.2),
     ]
-    return Setup(scene, 1e-3, TIME, lambda s, r: check(s, r, bucket, grains, cylinders, wrist_joint, radius))
+    return Setup(
+        scene,
+        1e-3,
+        TIME,
+        lambda s, r: check(s, r, bucket, grains, cylinders, wrist_joint, radius),
+        body_names={"boom": boom, "stick": stick, "bucket": bucket},
+        joint_names={"bucket": wrist_joint, "boom_cylinder": cylinders[0], "stick_cylinder": cylinders[1]},
+    )
 
 
 def load_of(simulation, bucket, grains, radius):

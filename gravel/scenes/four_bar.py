@@ -29,7 +29,15 @@ def build(bodies, seed):
     pin(bars[1], bars[2], rocker_end)
     angle = np.arctan2(rocker_end[1], rocker_end[0] - GROUND)
     rocker = pin(None, bars[2], (GROUND, 0), start=angle)
-    return Setup(scene, 1e-3, 3.4, lambda s, r: check(s, r, drive, rocker, bars), options={"precision": "double"})
+    return Setup(
+        scene,
+        1e-3,
+        3.4,
+        lambda s, r: check(s, r, drive, rocker, bars),
+        options={"precision": "double"},
+        body_names=dict(zip(("crank", "coupler", "rocker"), bars)),
+        joint_names={"crank": drive, "rocker": rocker},
+    )
 
 
 def bar(scene, start, end, aside):

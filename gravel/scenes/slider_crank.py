@@ -19,11 +19,20 @@ def build(bodies, seed):
     piston = scene.add_body(Box((0.05, 0.05, 0.05)), (CRANK + ROD, 0.15, 0), mass=3.0)
     across = (0, -1, 0)  # so that a positive turn lifts the crank
     motor = scene.add_joint(Revolute(None, crank, (0, 0, 0), across, motor=SpeedMotor(SPEED)))
-    scene.add_joint(Revolute(crank, rod, (CRANK, 0, 0), across))
-    scene.add_joint(Revolute(rod, piston, (CRANK + ROD, 0, 0), across))
+    crank_pin = scene.add_joint(Revolute(crank, rod, (CRANK, 0, 0), across))
+    piston_pin = scene.add_joint(Revolute(rod, piston, (CRANK + ROD, 0, 0), across))
     slide = scene.add_joint(Prismatic(None, piston, (CRANK + ROD, 0, 0), (1, 0, 0), start=CRANK + ROD))
     work = Work(motor)
-    return Setup(scene, 1e-3, 3.3, lambda s, r: check(s, r, motor, slide, work), [work], {"precision": "double"})
+    return Setup(
+        scene,
+        1e-3,
+        3.3,
+        lambda s, r: check(s, r, motor, slide, work),
+        [work],
+        {"precision": "double"},
+        body_names={"crank": crank, "rod": rod, "piston": piston},
+        joint_names={"crank": motor, "crank_pin": crank_pin, "piston_pin": piston_pin, "piston": slide},
+    )
 
 
 class Work:

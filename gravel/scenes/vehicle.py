@@ -113,7 +113,14 @@ def build(bodies, seed):
     height = places[:, 2].max() + radius + FLAT + 0.5 * THICKNESS + 0.01
     vehicle = Vehicle(scene, -0.5 * BED[0], height, steel, rubber)
     start = scene.bodies.position[vehicle.chassis].copy()
-    return Setup(scene, 1e-3, 2.5, lambda s, r: check(s, r, vehicle, grains, start, radius))
+    return Setup(
+        scene,
+        1e-3,
+        2.5,
+        lambda s, r: check(s, r, vehicle, grains, start, radius),
+        body_names={"chassis": vehicle.chassis},
+        joint_names=dict(zip(("right_sprocket", "left_sprocket"), vehicle.drives)),
+    )
 
 
 def check(simulation, report, vehicle, grains, start, radius):
