@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 
+from gravel.body_names import LONGEST, is_name
 from gravel.io.mjcf import load_mjcf
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
@@ -112,10 +113,19 @@ class Builder:
             options["surface_velocity"] = surface_of(given["surface_velocity"])
         return None if any_bad(options.values()) else options
 
-    def remember(self, given, ids):
-        """What a name stands for; BAD: a thing that was not made."""
-        if "name" in given:
-            self.bodies[given["name"]] = ids
+    def remember(self, given, ids, single=False):
+        """What a name stands for; BAD: a thing that was not made. ``single``: one body, not a group that may have one."""
+        if "name" not in given:
+            return
+        name = given["name"]
+        self.bodies[name] = ids
+        if ids is BAD or not len(ids):  # not made, or to be poured
+            return
+        if is_name(name):
+            self.scene.body_names.add(name, int(ids[0]) if single else range(int(ids[0]), int(ids[-1]) + 1))
+        else:
+            words = f"must be a text of one line, of 1 to {LONGEST} letters, without blanks at its ends, not {name!r:.80}"
+            self.faults.add(given.line_of("name"), given.path_of("name"), words)
 
     # --- bodies
     def _add_body(self, given):
@@ -133,7 +143,7 @@ class Builder:
         body = self.attempt(given, self.scene.add_body, shape, position, quaternion=turn, **options)
         if body is not BAD and ("force" in given or "torque" in given):
             self.attempt(given, self.scene.set_force, body, **given.only("force", "torque"))
-        return self.remember(given, body if body is BAD else [body])
+        return self.remember(given, body if body is BAD else [body], single=True)
 
     def _add_wall(self, given):
         options = {name: value for name, value in given.items() if name not in ("name", "on", "material")}
@@ -143,7 +153,7 @@ class Builder:
         options["material"] = self.material(given.get("material"))
         options["on"] = self.body(given, "on", given["on"]) if "on" in given else None
         wall = BAD if any_bad(options.values()) else self.attempt(given, ServoWall, self.scene, **options)
-        self.remember(given, BAD if wall is BAD else [wall.body])
+        self.remember(given, BAD if wall is BAD else [wall.body], single=True)
         if "name" in given:
             self.joints[given["name"]] = BAD if wall is BAD else wall.joint
 
@@ -161,11 +171,15 @@ class Builder:
             return
         path = self.attempt(given, beside, self.folder, given["file"])
         options["outside_files"] = self.folder.outside_files
+        before = self.scene.body_names.copy()
         robot = BAD if path is BAD else self.attempt(given, load_urdf if urdf else load_mjcf, self.scene, str(path), **options)
         if robot is BAD:
             self.remember(given, BAD)
         else:
-            self.bodies.update({f"{given['name']}.{link}": [body] for link, body in robot.links.items()})
+            self.scene.body_names = before  # links are called robot.link here
+            for link, body in robot.links.items():
+                self.bodies[f"{given['name']}.{link}"] = [body]
+                before.add(before.free(f"{given['name']}.{link}"), body)
             self.joints.update({f"{given['name']}.{joint}": number for joint, number in robot.joints.items()})
 
     # --- who with whom
