@@ -28,7 +28,7 @@ class BodyNames(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._ids:
-            raise KeyError(f"no body is called {name!r}{self._hint(name)}")
+            raise KeyError(self.unknown(name))
         ids = self._ids[name]
         return np.arange(ids.start, ids.stop) if isinstance(ids, range) else ids
 
@@ -50,9 +50,11 @@ class BodyNames(Mapping[str, Any]):
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 
-    def _hint(self, name):
+    def unknown(self, name: str) -> str:
+        """That a name is not one of these, in words."""
         near = difflib.get_close_matches(str(name), list(self._ids), 1)
-        return f"; did you mean {near[0]!r}?" if near else "" if self._ids else "; there are no names"
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {self.brief}" if self._ids else ": none has a name"
+        return f"no body is called {name!r:.80}{hint}"
 
     @property
     def ranges(self) -> dict[str, Ids]:

@@ -95,7 +95,7 @@ ALLOWED = {
     "simulation": PLAIN | {"interrupts", "contacts", "engine", "scene", "solvers", "running", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
     | {"running.sleep", "running.communicator", "cautions"},
-    "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
+    "measures": {"body_names", "checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "model.cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}
     | {"running.run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
     "scenes": USER | {"measures", "scenes"},

@@ -13,11 +13,11 @@ EDGE = 5.0  # mean diameters: edge of the cells that samples are taken from
 
 
 @measured_in("1")
-def mixing_index(source: Source, kind: ArrayLike, cell: float | None = None, fewest: int = 5, region: Where = None) -> float:
+def mixing_index(source: Source, kind: str | ArrayLike, cell: float | None = None, fewest: int = 5, region: Where = None) -> float:
     r"""Lacey's mixing index (Lacey 1954): $M = (\sigma_0^2 - \sigma^2) / (\sigma_0^2 - \sigma_r^2)$, 0 where the kinds are apart, about 1
     where they are mixed at random.
 
-    ``kind``: ids of the bodies of one of the two kinds; p is their share by number. Space is cut into cubes of edge ``cell`` m (None: five
+    ``kind``: the name or the ids of the bodies of one of the two kinds; p is their share by number. Space is cut into cubes of edge ``cell`` m (None: five
     mean diameters); each that holds at least ``fewest`` bodies is a sample. $\sigma^2$ is the variance of the share in the samples, each
     weighted with its number of bodies, $\sigma_0^2 = p (1 - p)$ that of kinds apart, and $\sigma_r^2 = p (1 - p) / n$ that of a random
     mixture in samples of n bodies, their mean number."""
@@ -42,12 +42,12 @@ def mixing_index(source: Source, kind: ArrayLike, cell: float | None = None, few
 
 @measured_in("1")
 def segregation_profile(
-    source: Source, kind: ArrayLike, axis: str = "z", bins: int = 20, region: Where = None
+    source: Source, kind: str | ArrayLike, axis: str = "z", bins: int = 20, region: Where = None
 ) -> tuple[Slabs, np.ndarray]:
     r"""The slabs, and the share by mass of one kind in each (bins,), the concentration $\phi$ of theories of segregation (Gray and
     Thornton 2005): $\phi = \sum_{kind} m / \sum m$ over the bodies whose centres are in the slab; NaN where there are none.
 
-    ``kind``: ids of the bodies of that kind."""
+    ``kind``: the name or the ids of the bodies of that kind."""
     snapshot = snapshot_of(source)
     of_kind, inside = _of_kind(snapshot, kind, region)
     places = slabs(snapshot, axis, bins, region)
@@ -62,9 +62,9 @@ def segregation_profile(
 
 def _of_kind(snapshot, kind, region):
     """(n,) which bodies are of a kind, and which are in the region."""
-    ids = np.unique(checks.array("kind", np.atleast_1d(kind), (None,), dtype=np.int64))
+    ids = np.unique(snapshot.ids_of("kind", kind))
     if not len(ids):
-        raise ValueError("kind must be ids of bodies, not none")
+        raise ValueError("kind must be a name or ids of bodies, not none")
     inside = np.ones(len(snapshot), bool)
     if region is not None:
         inside = region_of(region, snapshot).contains(snapshot.wrapped(snapshot.positions))
