@@ -1,4 +1,4 @@
-"""The surface of one body as triangles in its own frame, cut as finely as is asked for, and which of them is nearest to a point.
+"""The surface of one body as triangles in its own frame, cut as finely as is asked for, and which of them a contact touches.
 
 In: a ``Simulation`` or a ``Frame``, and the id of a body. Out: ``BodySurface``.
 """
@@ -48,18 +48,31 @@ class BodySurface:
         groups = [np.flatnonzero(size == one) for one in np.unique(size)]
         return [(rows, cKDTree(middles[rows]), float(reach[rows].max())) for rows in groups]
 
-    def nearest(self, points: np.ndarray) -> np.ndarray:
-        """(n,) the triangle nearest to each point (n, 3); the first of those that are equally near."""
+    @cached_property
+    def normals(self) -> np.ndarray:
+        """(t, 3) of length one."""
+        across = np.cross(self.corners[:, 1] - self.corners[:, 0], self.corners[:, 2] - self.corners[:, 0])
+        return across / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-300)
+
+    def touched(self, points: np.ndarray, directions: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """(n,) the triangle to which each contact belongs, at ``points`` (n, 3): of all that are at most ``slack`` (n,) m farther than the
+        nearest, as on both sides of an edge, the one that faces most along the contact's normal, ``directions`` (n, 3); of those alike the
+        first. Sheets have two sides, so either way along it counts."""
         bound = np.min([tree.query(points)[0] for _, tree, _ in self._classes], axis=0)  # no triangle is farther than its middle
         owners, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for members, tree, reach in self._classes:
-            found = tree.query_ball_point(points, bound + reach)
+            found = tree.query_ball_point(points, bound + slack + reach)
             counts = np.array([len(some) for some in found])
             owners.append(np.repeat(np.arange(len(points)), counts))
             rows.append(members[np.concatenate([np.asarray(some, np.int64) for some in found])] if counts.sum() else rows[0])
         owner, row = np.concatenate(owners), np.concatenate(rows)
         apart = distances(points[owner], self.corners[row])
-        order = np.lexsort((row, np.round(apart / max(bound.max(initial=0.0), 1e-30), 9), owner))
+        least = np.full(len(points), np.inf)
+        np.minimum.at(least, owner, apart)
+        near = apart <= (least + slack)[owner]
+        owner, row = owner[near], row[near]
+        facing = np.abs(np.einsum("ni,ni->n", self.normals[row], directions[owner]))
+        order = np.lexsort((row, -np.round(facing, 6), owner))
         return row[order][np.searchsorted(owner[order], np.arange(len(points)))]
 
 

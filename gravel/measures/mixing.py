@@ -17,10 +17,10 @@ def mixing_index(source: Source, kind: str | ArrayLike, cell: float | None = Non
     r"""Lacey's mixing index (Lacey 1954): $M = (\sigma_0^2 - \sigma^2) / (\sigma_0^2 - \sigma_r^2)$, 0 where the kinds are apart, about 1
     where they are mixed at random.
 
-    ``kind``: the name or the ids of the bodies of one of the two kinds; p is their share by number. Space is cut into cubes of edge ``cell`` m (None: five
-    mean diameters); each that holds at least ``fewest`` bodies is a sample. $\sigma^2$ is the variance of the share in the samples, each
-    weighted with its number of bodies, $\sigma_0^2 = p (1 - p)$ that of kinds apart, and $\sigma_r^2 = p (1 - p) / n$ that of a random
-    mixture in samples of n bodies, their mean number."""
+    ``kind``: the name or the ids of the bodies of one of the two kinds; p is their share by number. Space is cut into cubes of edge
+    ``cell`` m (None: five mean diameters); each that holds at least ``fewest`` bodies is a sample. $\sigma^2$ is the variance of the share
+    in the samples, each weighted with its number of bodies, $\sigma_0^2 = p (1 - p)$ that of kinds apart, and
+    $\sigma_r^2 = p (1 - p) / n$ that of a random mixture in samples of n bodies, their mean number."""
     snapshot = snapshot_of(source)
     of_kind, inside = _of_kind(snapshot, kind, region)
     cell = EDGE * 2 * float(snapshot.radii[inside].mean()) if cell is None else checks.number("cell", cell, above=0.0)

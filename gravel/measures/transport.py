@@ -101,6 +101,11 @@ class ResidenceTime:
         return float(np.mean(self.stays)) if self.stays else math.nan
 
     @property
+    def inside(self) -> int:
+        """Bodies that were inside at the last call, those of the first call included."""
+        return 0 if self._inside is None else len(self._inside)
+
+    @property
     def waiting(self) -> int:
         """Bodies that came in and are inside still."""
         return len(self._since)

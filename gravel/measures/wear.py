@@ -32,7 +32,8 @@ QUANTITIES = {  # that a map can show, and their units
 class WearMap:
     r"""Pressure and wear on the triangles of one body: ``observers=[WearMap(sim, "liner", coefficient=1e-4, hardness=2e9)]``.
 
-    Each contact belongs to the triangle that is nearest to its point. Between two calls, $\Delta t$ apart, it adds to it
+    Each contact belongs to the triangle nearest to its point (on an edge, the one that faces it). Between two calls, $\Delta t$ apart,
+    it adds to it
 
     - the normal force: $F_n \, \Delta t$, whose sum over the time is ``force`` N, and ``pressure`` Pa over the triangle's area
     - the sliding work: $F_t \cdot u \, \Delta t$ (``sliding_work``, J; ``work_density``, J/m2), with the friction $F_t$ on the body and the
@@ -112,7 +113,8 @@ class WearMap:
         force = np.where(table.body_b == self.body, 1.0, -1.0)[:, None] * table.impulse / snapshot.dt
         work = np.maximum(np.einsum("ci,ci->c", force, slip), 0.0)  # along the slip the force has no normal part
         speed = np.where(table.sliding, np.linalg.norm(slip, axis=1), 0.0)
-        triangle, count = self.surface.nearest(local), len(self.surface.triangles)
+        slack = np.abs(table.gap) + 1e-6 * float(np.ptp(self.vertices, axis=0).max())  # points lie halfway between the surfaces
+        triangle, count = self.surface.touched(local, rotate(conjugate(turn), table.normal), slack), len(self.triangles)
         now = np.bincount(triangle, push, count)
         self._impulse += now * span
         self._peak = np.maximum(self._peak, now)
@@ -169,7 +171,7 @@ class WearMap:
     def wear_volume(self) -> np.ndarray:
         """(t,) m3, after Archard."""
         if self.coefficient is None or self.hardness is None:
-            raise ValueError("wear needs the coefficient and the hardness of Archard's law: WearMap(sim, body, coefficient=..., hardness=...)")
+            raise ValueError("wear needs coefficient and hardness of Archard's law: WearMap(sim, body, coefficient=..., hardness=...)")
         return self.coefficient * self._way / self.hardness
 
     @property
@@ -203,7 +205,7 @@ class WearMap:
 
 
 def _motion(source, bodies):
-    """(positions, velocities, angular velocities), each (n, 3), of bodies by id. Planes of a frame, which have no row, rest at the origin."""
+    """(positions, velocities, angular velocities), each (n, 3), of bodies by id. Planes of a frame, which have no row, rest at zero."""
     if hasattr(source, "views"):
         return tuple(np.array(values[bodies], float) for values in (source.positions, source.velocities, source.angular_velocities))
     order = np.argsort(source.ids, kind="stable")
@@ -232,9 +234,11 @@ def _carried(source, bodies, arms):
 
 def _vtp(vertices, triangles, columns):
     """VTK's XML of triangles with numbers."""
-    array = lambda name, values, kind, width="": (  # noqa: E731
-        f'        <DataArray type="{kind}" Name="{name}"{width} format="ascii">{" ".join(map(_word, np.ravel(values).tolist()))}</DataArray>'
-    )
+
+    def array(name, values, kind, width=""):
+        words = " ".join(map(_word, np.ravel(values).tolist()))
+        return f'        <DataArray type="{kind}" Name="{name}"{width} format="ascii">{words}</DataArray>'
+
     cells = [array(name, values, "Float64") for name, values in columns.items()]
     return "\n".join(
         [

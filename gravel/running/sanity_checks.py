@@ -142,7 +142,8 @@ def warn_of_depth(simulation, given):
     given.deepest = np.inf
     unsolved = "" if report.converged else f", and the step ended with a residual of {report.residual:.1e} m/s"
     warn(
-        f"bodies {called(simulation.body_names, a)} and {called(simulation.body_names, b)} overlap by {penetration:.3g} m, {100 * penetration / size:.0f} % of the smaller one's radius, in step "
+        f"bodies {called(simulation.body_names, a)} and {called(simulation.body_names, b)} overlap by {penetration:.3g} m, "
+        f"{100 * penetration / size:.0f} % of the smaller one's radius, in step "
         f"{report.step}{unsolved}: bodies that start apart, a smaller dt or more iterations keep them apart, and heavy bodies on "
         f"much lighter ones need more of both",
     )
@@ -257,7 +258,8 @@ def warn_of_overlaps(simulation, penetration):
         size = simulation.engine.pick("extent", [a, b])[:, 3].min() if a in machine and machine.get(b) == machine[a] else 0.0
         if gap < -OVERLAP * size < 0.0:
             warn(
-                f"bodies {called(simulation.body_names, a)} and {called(simulation.body_names, b)} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
+                f"bodies {called(simulation.body_names, a)} and {called(simulation.body_names, b)} of one machine overlap by {-gap:.3g} m "
+                f"at the start; if its joints keep them from parting, forces "
                 f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
             )
             return

@@ -40,6 +40,7 @@ class Builder:
         self.bodies: dict = {}  # name -> ids, BAD if it was not made
         self.joints: dict = {}  # name -> id
         self.pours: list = []
+        self.used: set = set()  # names of materials that something is made of
         self.pairs: set = set()  # of names of materials, for which values were given
 
     def section(self, name, empty):
@@ -98,7 +99,10 @@ class Builder:
         return self.attempt(value.given, motion_of, value)
 
     def material(self, name):
-        return DEFAULT if name is None else self.materials[name]
+        if name is None:
+            return DEFAULT
+        self.used.add(name)
+        return self.materials[name]
 
     def common(self, given):
         """Options of ``add_bodies`` that bodies and grains share; None if one of them was not made."""
@@ -210,7 +214,7 @@ class Builder:
         return self.bodies.get(robot) is BAD or name in self.faults.names["body"]
 
     def _set_pair(self, given):
-        first, second = (self.material(name) for name in given["materials"])
+        first, second = (self.materials[name] for name in given["materials"])
         values, pair = {name: value for name, value in given.items() if name != "materials"}, frozenset(given["materials"])
         if not values or pair in self.pairs:
             words = "must have a value such as friction" if not values else "are a pair that is there already"

@@ -48,12 +48,12 @@ shapes:
       items:
         - {shape: {sphere: {radius: 0.1}}, position: [0, 0, 0.2], relative_density: 2}
         - shape: {box: {half_extents: [0.02, 0.03, 0.2]}}
-          rotation: {axis: [0, 0, 1], angle: 45}
+          rotation: {axis: [0, 0, 1], angle: 45 deg}
 bodies:
   - {shape: {plane: {normal: [0, 0, 2], offset: -1}}, fixed: true, material: a}
   - {shape: {ellipsoid: {radii: [0.1, 0.2, 0.3]}}, position: [1, 2, 3], rotation: {quaternion: [1, 1, 0, 0]}, material: a}
-  - {shape: {capsule: {radius: 0.1, half_length: 0.3}}, rotation: {axis: [0, 3, 0], angle: 30}, velocity: [1, 0, 0]}
-  - {shape: {cylinder: {radius: 0.1, half_length: 0.3}}, rotation: {euler: [10, 20, 30]}, angular_velocity: [0, 0, 2]}
+  - {shape: {capsule: {radius: 0.1, half_length: 0.3}}, rotation: {axis: [0, 3, 0], angle: 30 deg}, velocity: [1, 0, 0]}
+  - {shape: {cylinder: {radius: 0.1, half_length: 0.3}}, rotation: {euler: [10 deg, 20 deg, 30 deg]}, angular_velocity: [0, 0, 2]}
   - {shape: {cone: {radius: 0.1, height: 0.3}}, mass: 7, group: 3, force: [0, 0, 1]}
   - {shape: dumbbell, inertia: [1, 1.5, 2], position: [0, 5, 0]}
   - {shape: {hull: {points: [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], scale: 0.5}}, position: [9, 0, 0]}
@@ -61,7 +61,7 @@ bodies:
   - {shape: {height_field: {heights: [[0, 0.1], [0.2, 0.1], [0, 0]], spacing: [1, 2], origin: [-1, -1]}}, fixed: true}
   - shape:
       mesh: {vertices: [[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles: [[0, 1, 2]], sheet: true}
-    motion: {oscillation: {amplitude: [0, 0, 0.1], frequency: 3, phase: 0.5}}
+    motion: {oscillation: {amplitude: [0, 0, 0.1], frequency: 3, phase: 0.5 rad}}
     surface_velocity: {velocity: [1, 0, 0], angular_velocity: [0, 0, 2]}
 """
     )
@@ -160,7 +160,7 @@ bodies:
     shape: {sphere: {radius: 0.1}}
   - shape: {sphere: {radius: 0.1}}
     position: [3, 0, 0]
-    motion: {table: {times: [0, 2], displacements: [[0, 0, 0], [0, 0, 1]], turns: [[0, 0, 0], [0, 0, 90]]}}
+    motion: {table: {times: [0, 2], displacements: [[0, 0, 0], [0, 0, 1]], turns: [[0, 0, 0], [0, 0, 90 deg]]}}
 joints:
   - prismatic: {between: [world, a], axis: [1, 0, 0], motor: {speed: {times: [0, 1, 2], values: [0, 3, 3]}}}
 """

@@ -110,7 +110,7 @@ AFTER_SOUND = [
     ("output: {file: out.txt}\n", 1, "output.file", "must be a file that ends with .vtkhdf, not 'out.txt'"),
     ("output:\n  logs:\n  - {file: a.csv, measures: [energy]}\n", 3, "output.logs[0].measures[0]", "must be one of kinetic_energy"),
     ("expect: [{inside: {low: [0, 0, 0]}}]\n", 1, "expect[0].inside.high", "is missing"),
-    ("motions: {m: {table: {times: [0, 0], turns: [[0, 0, 0], [0, 0, 9]]}}}\n", 1, "motions.m.table.times", "must rise"),
+    ("motions: {m: {table: {times: [0, 0], turns: [[0, 0, 0], [0, 0, 9 deg]]}}}\n", 1, "motions.m.table.times", "must rise"),
     ("more_bodies:\n- {name: ball, shape: {sphere: {radius: 1}}}\n", 2, "more_bodies[0].name", "must be a unique name"),
     ("more_bodies:\n- {shape: {plane: {}}}\n", 2, "more_bodies[0]", "a Plane has no mass"),
     ("more_bodies:\n- {shape: sphere}\n", 2, "more_bodies[0].shape", "must say how large it is"),
