@@ -47,7 +47,8 @@ def _stays(axes, observer):
         axes.set_axis_off()
         axes.annotate("no body came in and left again", (0.5, 0.5), xycoords="axes fraction", ha="center", color=QUIET)
         return
-    axes.hist(observer.stays, 20, density=True, color=COLOURS[0], label=f"{len(observer.stays)} bodies that came and left")
+    label, span = f"{len(observer.stays)} bodies that came and left", (0.0, 1.05 * max(observer.stays))
+    axes.hist(observer.stays, 20, range=span, density=True, color=COLOURS[0], label=label)
     axes.axvline(observer.mean, color=QUIET, ls="--", lw=1, label=f"mean: {observer.mean:.3g} s")
     axes.set(xlabel="residence time, s", ylabel="exit age distribution, 1/s")
     axes.legend()
