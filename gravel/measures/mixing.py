@@ -7,7 +7,7 @@ from gravel import checks
 from gravel.measures.profiles import Slabs, slabs
 from gravel.measures.regions import Where, need_bodies, region_of
 from gravel.measures.snapshot import Source, snapshot_of
-from gravel.measures.units import measured_in
+from gravel.measures.units import DoesNotFit, measured_in
 
 EDGE = 5.0  # mean diameters: edge of the cells that samples are taken from
 
@@ -29,12 +29,12 @@ def mixing_index(source: Source, kind: str | ArrayLike, cell: float | None = Non
     _, sample, number = np.unique(places, axis=0, return_inverse=True, return_counts=True)
     chosen = number >= fewest
     if np.count_nonzero(chosen) < 2:
-        raise ValueError(f"mixing_index needs at least two cells of {cell:g} m with {fewest} bodies, not {np.count_nonzero(chosen)}")
+        raise DoesNotFit(f"mixing_index needs at least two cells of {cell:g} m with {fewest} bodies, not {np.count_nonzero(chosen)}")
     share = np.bincount(sample.reshape(-1), of_kind[inside])[chosen] / number[chosen]
     number = number[chosen]
     p = float(number @ share / number.sum())
     if not 0.0 < p < 1.0:
-        raise ValueError(f"kind must be some of the bodies, not {'all' if p else 'none'} of those in the cells")
+        raise DoesNotFit(f"kind must be some of the bodies, not {'all' if p else 'none'} of those in the cells")
     apart = p * (1 - p)
     variance, random = float(number @ (share - p) ** 2 / number.sum()), apart / float(number.mean())
     return (apart - variance) / (apart - random)
