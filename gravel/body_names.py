@@ -91,10 +91,11 @@ class BodyNames(Mapping[str, Any]):
         return candidate
 
     def copy(self) -> "BodyNames":
+        """The same names, that go their own way."""
         return BodyNames(self._ids)
 
     def renumbered(self, old_ids: np.ndarray) -> "BodyNames":
-        """The names where body ``old_ids[k]``, rising, becomes body k; those of which no body is left are left out."""
+        """The names where body ``old_ids[k]``, of ``old_ids`` (n,) that rise, becomes body k; those of which none is left are left out."""
         place = lambda body: int(np.searchsorted(old_ids, body))  # noqa: E731
         kept: dict[str, Ids] = {}
         for name, ids in self._ids.items():

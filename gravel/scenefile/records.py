@@ -83,7 +83,8 @@ class Record(Value):
         return given, good and not any_bad(given.values())
 
     def _has_all(self, item, path, faults):
-        missing = [name for name, key in self.keys.items() if key.required and name not in item.value]
+        there = {*item.value, *(self.others.get(name) for name in item.value)}  # of those said otherwise a fault tells already
+        missing = [name for name, key in self.keys.items() if key.required and name not in there]
         for name in missing:
             self.refuse(item, joined(path, name), faults, f"is missing: {self.keys[name].value.words}", item.at)
         return not missing

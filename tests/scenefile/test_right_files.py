@@ -393,3 +393,29 @@ def test_a_table_that_is_cut_off_is_refused(read, tmp_path):
     (tmp_path / "t.npz").write_bytes((tmp_path / "t.npz").read_bytes()[:300])
     with pytest.raises(ValueError, match="cannot be read as one"):
         read("grains: [{shape: {sphere: {radius: 0.1}}, placement: {table: {file: t.npz}}}]\n")
+
+
+@pytest.mark.parametrize(("text", "angle"), [("90 deg", np.pi / 2), ("1.5 rad", 1.5), ("-.5e1deg", np.radians(-5)), ("0", 0.0)])
+def test_angles_carry_their_unit(read, text, angle):
+    scene = read(f"bodies: [{{shape: {{sphere: {{radius: 1}}}}, rotation: {{axis: [0, 0, 2], angle: {text}}}}}]\n").scene
+    assert np.allclose(scene.bodies.quaternion[0], (np.cos(angle / 2), 0, 0, np.sin(angle / 2)))
+
+
+def test_springs_let_their_bodies_collide_and_joints_do_not():
+    from gravel.scenefile.joint_language import JOINT, JOINT_KINDS
+
+    for word, record in JOINT.kinds.items():
+        if "collide" in record.keys:
+            assert record.keys["collide"].default == JOINT_KINDS[word].__dataclass_fields__["collide"].default
+    assert JOINT.kinds["spring"].keys["collide"].default and not JOINT.kinds["revolute"].keys["collide"].default
+
+
+def test_a_summary_counts_the_materials_of_the_file(read):
+    from gravel.scenefile.summary import summary
+
+    text = "materials: {glass: {}, idle: {}, sand: {}}\npairs: [{materials: [glass, idle], friction: 0.1}]\n"
+    text += "bodies: [{shape: {sphere: {radius: 1}}, material: glass}]\n"
+    pour = "{pour: {inlet: {sphere: {centre: [0, 0, 5], radius: 1}}, number_rate: 10}}"
+    text += f"grains: [{{shape: {{sphere: {{radius: 0.1}}}}, material: sand, velocity: [0, 0, -9], placement: {pour}}}]\n"
+    assert "3 materials (nothing is made of 'idle'), 0 joints" in summary(read(text))
+    assert "0 materials and the default one, 0 joints" in summary(read("bodies: [{shape: {sphere: {radius: 1}}}]\n"))

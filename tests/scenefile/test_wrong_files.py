@@ -115,6 +115,20 @@ AFTER_SOUND = [
     ("more_bodies:\n- {shape: {plane: {}}}\n", 2, "more_bodies[0]", "a Plane has no mass"),
     ("more_bodies:\n- {shape: sphere}\n", 2, "more_bodies[0].shape", "must say how large it is"),
     ("more_bodies:\n- shape: {sphere: {radius: 1}}\n  rotation: {axis: [0, 0, 1]}\n", 3, "more_bodies[0].rotation", "axis with angle"),
+    (
+        "more_bodies:\n- shape: {sphere: {radius: 1}}\n  rotation: {axis: [0, 0, 1], angle: 20}\n",
+        3,
+        "more_bodies[0].rotation.angle",
+        "write 20 deg or 20 rad",
+    ),
+    (
+        "more_bodies:\n- shape: {sphere: {radius: 1}}\n  rotation: {axis: [0, 0, 1], angle: 20 grad}\n",
+        3,
+        "more_bodies[0].rotation.angle",
+        "with its unit",
+    ),
+    ("more_bodies:\n- shape: {sphere: {radius: 1}}\n  quaternion: [1, 0, 0, 0]\n", 3, "more_bodies[0].quaternion", "write 'rotation'"),
+    ("shapes: {c: {compound: {parts: []}}}\n", 1, "shapes.c.compound.parts", "write 'items'"),
     ("more_bodies:\n- shape: {sphere: {radius: 1}}\n  fixed: true\n  velocity: [1, 0, 0]\n",)
     + (4, "more_bodies[0].velocity", "cannot be given to bodies that are fixed"),
     ("more_bodies:\n- shape: {box: {half_extents: [1, 1, 1]}}\n  inertia: [1, 1, 9]\n", 3, "more_bodies[0].inertia", "triangle inequality"),
