@@ -5,6 +5,7 @@
 """
 
 from gravel import measures
+from gravel.body_names import BodyNames
 from gravel.contacts import ContactTable
 from gravel.detection.batches import contact_batches, count_contacts
 from gravel.detection.find import find_contacts
@@ -68,6 +69,7 @@ __all__ = [
     "APGD",
     "BarzilaiBorwein",
     "Bisection",
+    "BodyNames",
     "Box",
     "BoxRegion",
     "Bushing",

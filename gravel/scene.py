@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks, shapes
+from gravel.body_names import BodyNames
 from gravel.detection.queries import RayHits, bodies_in_box, cast_rays, engine_of
 from gravel.engine import GROUPS
 from gravel.joints.kinds import AnyJoint
@@ -62,13 +63,15 @@ class Scene:
         self.forces: dict[int, tuple] = {}  # body -> (force, torque), world frame
         self.ignored = np.zeros((GROUPS, GROUPS), bool)
         self.mechanism = Mechanism()
+        self.body_names = BodyNames()  # name -> id, or ids of a group
 
     def __len__(self) -> int:
         return self.bodies.count
 
     def __repr__(self) -> str:
         counts = {"bodies": len(self), "joints": len(self.mechanism), "materials": len(self.materials)}
-        return formatting.call(self, **counts, gravity=self.gravity, **({} if self.cell is None else {"cell": self.cell}))
+        more = {**({} if self.cell is None else {"cell": self.cell}), **({"names": self.body_names.brief} if self.body_names else {})}
+        return formatting.call(self, **counts, gravity=self.gravity, **more)
 
     def _repr_html_(self) -> str | None:
         from gravel.printing.notebook import html_of
@@ -91,6 +94,7 @@ class Scene:
         scene.materials = simulation.materials.copy()
         scene.cell = None if simulation.cell is None else simulation.cell.copy()
         scene.ignored = simulation.ignored.copy()
+        scene.body_names = simulation.body_names.renumbered(np.sort(simulation.own_ids()))
         fields = simulation.views.present(*FIELD)
         number = {body: k for k, body in enumerate(fields["id"].tolist())}
         force, torque = fields.pop("force"), fields.pop("torque")
@@ -125,10 +129,17 @@ class Scene:
         return scene_to_file(self, path, dt, time)
 
     def add_body(
-        self, shape: shapes.Shape, position: ArrayLike | None = None, material: materials.Material | None = None, **options: Any
+        self,
+        shape: shapes.Shape,
+        position: ArrayLike | None = None,
+        material: materials.Material | None = None,
+        *,
+        name: str | None = None,
+        **options: Any,
     ) -> int:
         """Add one body and return its id. Options as for ``add_bodies``, in their singular form: ``quaternion``, ``velocity``,
-        ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``, ``surface_velocity``."""
+        ``angular_velocity``, ``mass``, ``inertia``, ``fixed``, ``group``, ``motion``, ``surface_velocity``. ``name``: what warnings, the
+        viewer and files call it; ``body_names[name]`` is its id."""
         _check_shape(shape)
         if shape.count is not None:
             raise ValueError(f"shape holds {shape.count} sizes, but add_body adds one body; use add_bodies")
@@ -142,14 +153,19 @@ class Scene:
             "inertia": "inertias",
         }
         bulk: dict[str, Any] = {}
-        for name, value in options.items():
-            if name in one:
-                bulk[one[name]] = None if value is None else [value]
+        for option, value in options.items():
+            if option in one:
+                bulk[one[option]] = None if value is None else [value]
             else:
-                checks.choice("option of add_body", name, (*one, "fixed", "group", "motion", "surface_velocity"))
-                bulk[name] = value
+                checks.choice("option of add_body", option, (*one, "fixed", "group", "motion", "surface_velocity", "name"))
+                bulk[option] = value
         place = checks.array("position", position, (3,))
-        return int(self.add_bodies(shape, place[None], material, **bulk)[0])
+        if name is not None:
+            self.body_names.check(name)
+        body = int(self.add_bodies(shape, place[None], material, **bulk)[0])
+        if name is not None:
+            self.body_names.add(name, body)
+        return body
 
     def add_bodies(
         self,
@@ -167,6 +183,7 @@ class Scene:
         motion: Motion | None = None,
         surface_velocity: SurfaceVelocity | None = None,
         local: bool = False,
+        name: str | None = None,
     ) -> np.ndarray:
         """Add N bodies of one kind of shape and return their ids (N,).
 
@@ -182,7 +199,11 @@ class Scene:
         Of several processes (``mpiexec``) each builds the same scene, unless ``local``: then each adds bodies of its own, wherever they are
         and perhaps none, so that no process holds them all. All must call it, with the same shapes and materials in the same order, after
         the bodies that all add.
+
+        ``name``: of all these bodies together; ``body_names[name]`` are their ids, of several processes those of all.
         """
+        if name is not None:
+            self.body_names.check(name)
         surface = None if surface_velocity is None else surface_of(surface_velocity)
         material = materials.DEFAULT if material is None else material
         block, geometry = body_block(
@@ -205,16 +226,18 @@ class Scene:
         block["tag"][MATERIAL] = self.material_index(material)
         block["geometry"] = self.geometries.number_of(geometry)
         if local:
-            return self._append_local(block)
+            return self._append_local(block, name)
         block["id"] = np.arange(len(self), len(self) + len(block["position"]))
         ids = self.bodies.append(block)
         if motion is not None:
             self.motions.update((int(i), motion) for i in ids)
         if surface is not None:
             self.surfaces.update((int(i), surface) for i in ids)
+        if name is not None:
+            self.body_names.add(name, range(len(self) - len(ids), len(self)))
         return ids
 
-    def _append_local(self, block):
+    def _append_local(self, block, name):
         """Bodies of this process alone; returns their ids."""
         self.common = len(self) if self.common is None else self.common
         first = len(self) if self.next_id is None else self.next_id
@@ -222,6 +245,8 @@ class Scene:
         ids = block["id"] = np.arange(first + before, first + before + len(block["position"]))
         self.bodies.append(block)
         self.next_id = first + total
+        if name is not None:
+            self.body_names.add(name, range(first, first + total))
         return ids
 
     def material_index(self, material: materials.Material) -> int:

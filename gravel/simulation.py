@@ -128,7 +128,7 @@ class Simulation(StateAccess):
         self.on_status = no_lap
         self._make_parts(scene)
         self._rules.check(self._materials.contact_values())
-        sanity_checks.warn_of_arms(self.engine, self.materials.kinds)
+        sanity_checks.warn_of_arms(self.engine, self.materials.kinds, self.body_names)
         if self._machines.solved_here:
             self._warm_up.begin(self.on_status)()
         self._machines.assemble(self.motions)
@@ -162,7 +162,7 @@ class Simulation(StateAccess):
             record, goal = StepRecord(), rules.goal(self._settings)
             problem = self._build_problem(self.warm_start, record)
             record.solved(self.solver.iterate(problem, goal, aim=self.aim))
-            sanity_checks.refuse_fault(self.engine, self.processes, self.world, self._refusal)
+            sanity_checks.refuse_fault(self.engine, self.processes, self.world, self.body_names, self._refusal)
             with DeferInterrupt():  # state, count and report belong together
                 record.commit, record.broken = self.engine.commit(), self._machines.break_overloaded()
                 advance_cell(self.cell, self.engine, self.processes, self.dt)
@@ -228,6 +228,7 @@ class Simulation(StateAccess):
         motion: Motion | None = None,
         surface_velocity: SurfaceVelocity | None = None,
         local: bool = False,
+        name: str | None = None,
     ) -> np.ndarray:
         """Add bodies while the simulation runs; arguments and ids as in ``Scene.add_bodies``. Of several processes all must call it: with
         the same bodies, of which each keeps its part or, if ``local``, each with bodies of its own, which may be none."""
@@ -237,7 +238,7 @@ class Simulation(StateAccess):
             shape, positions, material, quaternions, velocities, angular_velocities, masses, inertias, fixed, group, motion
         )
         with self._exclusive.claim():
-            ids = self._population.add(block, geometry, material, motion is not None or surface is not None, local)
+            ids = self._population.add(block, geometry, material, motion is not None or surface is not None, local, name)
             self._prescribed.add(block, motion, surface, self.time)
             if fixed or motion is not None:
                 self._sleepers.wake_all_pending = True  # sleepers do not see what cannot move

@@ -17,7 +17,7 @@ from gravel.kernel_cache import SOURCES
 from gravel.problem import ConeProblem
 
 ROOT = pathlib.Path(__file__).parents[1]
-PLAIN = {"checks", "rotations", "state", "model", "shapes", "joints"}  # descriptions
+PLAIN = {"body_names", "checks", "rotations", "state", "model", "shapes", "joints"}  # descriptions
 ENGINE_ROOM = {"checks", "interrupts", "kernel_cache", "kernel_bundle", "rotations", "state", "shapes", "joints"} | {
     *("contacts", "engine", "formulas"),
 }
@@ -34,6 +34,8 @@ PARTS = {  # of a simulation, files in running/
 # import a room may import all that is in it.
 ALLOWED = {
     "checks": set(),
+    "body_names": set(),  # what users call bodies; files and simulations carry it
+    "cautions": set(),  # warnings that point at the user's line: whoever warns asks it
     "rotations": set(),
     "state": set(),
     "contacts": set(),
@@ -47,7 +49,7 @@ ALLOWED = {
     "model": {"checks", "rotations"},
     "model.cell": {"checks", "engine"},
     "model.servo": PLAIN,
-    "shapes": {"checks", "rotations", "shapes"},
+    "shapes": {"cautions", "checks", "rotations", "shapes"},
     "joints": {"checks", "errors", "model.motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu", "gpu", "host.threads"},  # the one place that knows the engines; it imports them when they are asked for
     "host": ENGINE_ROOM | {"host", "model.materials"},  # what runs on the host for any engine
@@ -74,7 +76,7 @@ ALLOWED = {
     "running.periodic": {"engine", "model.cell", "state", "running.processes", "running.step_times"},
     "running.sleep": {"checks", "engine", "state", "running.bodies"},
     "running.settings": {"checks", "engine", "solvers", "running.sleep", "running.step_times"},
-    "running.sanity_checks": PLAIN | {"errors"},
+    "running.sanity_checks": PLAIN | {"cautions", "errors"},
     "running.rules": PLAIN
     | {"engine", "solvers", "running.body_materials", "running.processes", "running.sanity_checks", "running.settings"},
     "running.machines": PLAIN | {"engine", "errors", "running.bodies", "running.processes", "running.step_times"},
@@ -92,11 +94,11 @@ ALLOWED = {
     "running.communicator": set(),
     "running.gather": {"checks", "contacts", "state"},
     "running.run": {"checks", "errors", "interrupts", "running.communicator", "io"},
-    "running.sweep": {"checks", "engine", "errors"},
+    "running.sweep": {"cautions", "checks", "engine", "errors"},
     "simulation": PLAIN | {"interrupts", "contacts", "engine", "scene", "solvers", "running", "io"},
     "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
-    | {"running.sleep", "running.communicator"},
-    "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
+    | {"running.sleep", "running.communicator", "cautions"},
+    "measures": {"body_names", "checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "model.cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}
     | {"running.run", "solvers"},  # reports tell how a run converged; plots try solvers on a problem
     "scenes": USER | {"measures", "scenes"},
@@ -104,7 +106,7 @@ ALLOWED = {
     # what drives a simulation from outside: any scene, its variables by name; pictures for who watches an environment
     "control": USER | {"measures", "scenes", "scenefile", "control", "view"},
     "control.slaves": {"control", "__version__"},  # scripts that stand in co-simulation units
-    "packing": PLAIN | {"kernel_cache", "engine", "scene", "solvers", "detection", "simulation", "packing"},
+    "packing": PLAIN | {"cautions", "kernel_cache", "engine", "scene", "solvers", "detection", "simulation", "packing"},
     "scenefile": USER | {"measures", "scenefile", "scenes"},
     "validation": USER | {"measures", "scenes", "view", "validation", "__version__"},
     "cli": USER
@@ -168,7 +170,7 @@ def test_arrows_point_one_way():
 
 def test_kernels_are_made_of_sources_that_the_cache_knows():
     """A constant or function from elsewhere could change without the kernels that were compiled from it being compiled anew."""
-    harmless = {"interrupts", "kernel_cache", "kernel_bundle", "checks", "errors"}  # nothing in them is compiled
+    harmless = {"interrupts", "kernel_cache", "kernel_bundle", "cautions", "checks", "errors"}  # nothing in them is compiled
     known, wrong = {name.removesuffix(".py") for name in SOURCES}, []
     for room, _, path in files_by_room():
         if "njit" in path.read_text() and room not in ("kernel_cache", "bench"):

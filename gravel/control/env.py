@@ -180,8 +180,8 @@ def make(
     - ``duration`` s after which an episode is truncated
     - ``normalise``: whether actions go from -1 to 1, as trainers like them, and not from low to high in SI units
     - ``render_mode``: "rgb_array" or None; ``picture``: arguments of ``gv.picture`` for it, such as size and camera
-    - ``options``: ``dt`` s, ``bodies`` and ``seed`` of the scene, ``threads`` (1), ``observers`` called after steps, ``body_names`` and
-      ``joint_names``, dicts of names and ids beside those of the scene
+    - ``options``: ``dt`` s, ``bodies`` and ``seed`` of the scene, ``threads`` (1), ``observers`` called after steps,
+      ``joint_names``, a dict of names and ids
 
     ``gv.env.variables(scene)`` lists what there is.
     """

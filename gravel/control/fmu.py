@@ -48,8 +48,8 @@ def export_fmu(
       steps converged. ``gravel fmu SCENE --list`` lists all variables
     - ``fmi``: the version of the standard, 3 or 2
     - ``step`` s that the tool is advised to take, a multiple of the simulation's (None: that one)
-    - ``options``: ``dt`` s, ``bodies`` and ``seed`` of the scene, ``observers`` called after steps, and ``body_names`` and ``joint_names``,
-      dicts of names and ids beside those of the scene
+    - ``options``: ``dt`` s, ``bodies`` and ``seed`` of the scene, ``observers`` called after steps, and ``joint_names``, a dict of
+      names and ids
 
     The Python of the tool must be able to import gravel.
     """

@@ -36,15 +36,14 @@ def machine_of(
     threads: int | None = None,
     outside_files: bool = False,
     observers: Iterable = (),
-    body_names: Mapping[str, int] | None = None,
     joint_names: Mapping[str, int] | None = None,
 ) -> Source:
     """The machine that ``source`` means.
 
     ``dt`` s: another step than the scene's own; a ``Scene`` needs one. ``bodies`` and ``seed``: of a built-in scene, ``seed`` also of a
     scene file, which may use files of other folders if ``outside_files``. ``threads``: of the simulation. ``observers``: more functions of
-    the simulation, or pairs (function, seconds), of which the machine has copies. ``body_names`` and ``joint_names``: name -> id, beside
-    the names that the scene has."""
+    the simulation, or pairs (function, seconds), of which the machine has copies. ``joint_names``: name -> id, beside those that the
+    scene has."""
     title = "machine"
     if isinstance(source, (str, os.PathLike)):
         title = pathlib.Path(source).stem
@@ -55,6 +54,8 @@ def machine_of(
             source = scenes.build(os.fspath(source), bodies, 0 if seed is None else seed)
     else:
         _refuse(source, bodies=bodies, seed=seed)
+    if not isinstance(source, (Setup, Scene, Simulation)):
+        raise TypeError(f"scene must be {SOURCES}, not {source!r:.80}")
     names, watching = _names_in(source), list(observers)
     if isinstance(source, Setup):
         watching = [*_observers_of(source), *watching]
@@ -65,12 +66,10 @@ def machine_of(
         if dt is None:
             raise ValueError("dt must be given for a Scene: the time step in s")
         simulation = Simulation(source, dt, threads=threads)
-    elif isinstance(source, Simulation):
+    else:
         _refuse(source, dt=dt)
         simulation = source.copy()  # what is done to the machine is not done to it
-    else:
-        raise TypeError(f"scene must be {SOURCES}, not {source!r:.80}")
-    known = Names({**names.bodies, **(body_names or {})}, {**names.joints, **(joint_names or {})}, names.groups)
+    known = Names(names.bodies, {**names.joints, **(joint_names or {})}, names.groups)
     listed_by = f"'gravel fmu {title} --list'" if title != "machine" else "gv.env.variables(scene)"
     own = {id(material): material for material in simulation.materials.kinds}  # not copied: bodies are made of these very objects
     return Source(Plant(simulation, copy.deepcopy(watching, own)), Variables(simulation, known, listed_by), title)
@@ -93,14 +92,7 @@ def _observers_of(setup):
 
 def _names_in(source):
     """The names that a scene has for its bodies and joints."""
-    inner = getattr(source, "scene", source) if isinstance(source, Setup) else source
-    bodies = dict(getattr(inner, "body_names", {}) or {})
-    joints = dict(getattr(inner, "joint_names", {}) or {})
-    groups = {}
-    if isinstance(source, Setup):
-        bodies.update(source.body_names)
-        joints.update(source.joint_names)
-    if isinstance(source, FileSetup):
-        bodies.update({name: int(ids[0]) for name, ids in source.names.items() if len(ids) == 1})
-        groups = {name: ids for name, ids in source.names.items() if len(ids) > 1}
-    return Names(bodies, joints, groups)
+    named = (source.scene if isinstance(source, Setup) else source).body_names
+    bodies = {name: ids for name, ids in named.items() if isinstance(ids, int)}
+    groups = {name: ids for name, ids in named.items() if name not in bodies}
+    return Names(bodies, dict(source.joint_names) if isinstance(source, Setup) else {}, groups)

@@ -1,8 +1,8 @@
 """What a result tells of its run beside the frames: how it was made, its materials, what each stage of its steps took, where joints sit.
 
 All of it stands in the group ``gravel``: the attribute ``about`` (JSON), ``materials`` (a row for each, its columns named in the attribute
-``columns``) and ``material_names`` (the bytes of a list in JSON), ``stage_seconds`` (a row for each step, a column for each stage,
-likewise), and in ``joints`` the anchors, a row a joint.
+``columns``) and ``material_names`` (the bytes of a list in JSON), ``body_names`` (likewise, of a dict: name -> id, or the first id and that
+behind the last), ``stage_seconds`` (a row for each step, a column for each stage), and in ``joints`` the anchors, a row a joint.
 """
 
 import datetime
@@ -14,11 +14,13 @@ import platform
 
 import numpy as np
 
+from gravel.body_names import BodyNames
 from gravel.io.present import joint_anchors, joint_kind
 from gravel.io.validate_file import all_rows, need, rows_of, stored
 from gravel.model.materials import PROPERTIES
 
 ABOUT, MATERIALS, NAMES, STAGES = "about", "materials", "material_names", "stage_seconds"
+BODY_NAMES = "body_names"
 NUMBERS = ("dt", "time", "until", "tolerance", "rms_tolerance")  # kinds of what is told
 WHOLE = ("bodies", "seed", "threads", "processes")
 TEXTS = ("version", "scene", "solver", "friction", "precision", "device", "joints", "processor", "started")
@@ -107,9 +109,32 @@ def write_materials(own, simulation):
         return
     own[MATERIALS].resize(len(rows), axis=0)
     own[MATERIALS][:] = rows
-    names = np.frombuffer(json.dumps([kind.name for kind in simulation.materials.kinds]).encode(), "u1")
-    own[NAMES].resize(len(names), axis=0)
-    own[NAMES][:] = names
+    _write_words(own[NAMES], [kind.name for kind in simulation.materials.kinds])
+
+
+def _write_words(data, words):
+    """A list or dict as the bytes of its JSON."""
+    content = np.frombuffer(json.dumps(words).encode(), "u1")
+    data.resize(len(content), axis=0)
+    data[:] = content
+
+
+# --- names of bodies
+def write_body_names(own, names):
+    """The names of bodies, if there are others than the file has: they only get more."""
+    if BODY_NAMES not in own:
+        own.create_dataset(BODY_NAMES, (0,), "u1", maxshape=(None,), chunks=(1024,))
+    elif own[BODY_NAMES].attrs["number"] == len(names):
+        return
+    own[BODY_NAMES].attrs["number"] = len(names)
+    _write_words(own[BODY_NAMES], names.to_values())
+
+
+def body_names_in(file):
+    """The names of the bodies of an open result; none in results of versions before 0.13."""
+    if BODY_NAMES not in file["gravel"]:
+        return BodyNames()
+    return BodyNames.from_values(json.loads(all_rows(file["gravel"], BODY_NAMES, (), "u1").tobytes()))
 
 
 def materials_in(file):

@@ -20,6 +20,7 @@ import h5py
 import numpy as np
 
 from gravel import checks
+from gravel.body_names import BodyNames
 from gravel.contacts import ContactTable
 from gravel.engine import checked_threads
 from gravel.errors import MissingFunctionError
@@ -183,6 +184,7 @@ def scene_of(arrays, about, geometries):
     scene.ignored = arrays["ignored"].astype(bool)
     scene.geometries = Geometries(geometries)
     scene.cell = None if about["cell"] is None else Cell.from_values(about["cell"])
+    scene.body_names = BodyNames.from_values(about.get("body_names", {}), about["count"])
     return scene
 
 
@@ -282,6 +284,7 @@ def _description(simulation):
         "surfaces": [[body, None if callable(surface) else surface] for body, surface in simulation.surfaces.items()],
         "cell": None if simulation.cell is None else simulation.cell.to_values(),
         "joints": simulation.mechanism.names,
+        "body_names": simulation.body_names.to_values(),
         "steps": simulation.steps,
         "start_time": simulation.start_time,
         "count": simulation.count,

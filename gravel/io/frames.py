@@ -10,7 +10,7 @@ import time
 import h5py
 import numpy as np
 
-from gravel.io.about import anchors_in, material_names_in, stage_seconds_in
+from gravel.io.about import anchors_in, body_names_in, material_names_in, stage_seconds_in
 from gravel.io.blocks import ROOT
 from gravel.io.joined import check_links, is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
 from gravel.io.layout import BODIES, JOINT_FIELDS, PLACES, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
@@ -129,7 +129,7 @@ def read_frame(path, frame=-1):
     """One frame as a dict of arrays: time, position and the point data; negative frames count from the end.
 
     "geometries": number -> {"vertices", "triangles"} of those that bodies of the frame have; "joints": where the joints of the frame sit
-    (``gravel.io.present.joint_anchors``); "material_names": by number, empty where a material has none; "rows": at which rows
+    (``gravel.io.present.joint_anchors``); "material_names": by number, empty where a material has none; "body_names"; "rows": at which rows
     of the file its arrays begin, and how many they are.
     """
     with open_result(path) as file:
@@ -180,6 +180,7 @@ def frame_in(file, frame, before=None):
         "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},
         "joints": anchors_in(own["joints"], frame),
         "material_names": material_names_in(file),
+        "body_names": body_names_in(file),
         "rows": (firsts, count),
     }
 

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-from gravel.io.about import ANCHORS, about_in, write_about, write_materials
+from gravel.io.about import ANCHORS, about_in, write_about, write_body_names, write_materials
 from gravel.io.blocks import COMMON, KINDS, ROOT, enter, lay_out_root, look_empty, multiples_name
 from gravel.io.contact_results import BLOCK, COLUMNS, GROUP, links_to
 from gravel.io.frames import frames_before, frames_in, hair, reading
@@ -271,6 +271,7 @@ def _write_own(file, stretches, simulation):
     for name, (shape, dtype) in ANCHORS.items():
         virtual(joints, name, (most, *shape), dtype, [Run(last.names[0], 0, 0, most)])
     write_materials(own, simulation)
+    write_body_names(own, simulation.body_names)
     _write_contacts(file, stretches)
     _link_geometries(own.create_group("geometries"), stretches)
     own[LEGS] = np.array([(end - n, n, len(s.names), s.reports) for s, end, n in zip(stretches, np.cumsum(frames), frames)], np.int64)

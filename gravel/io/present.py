@@ -32,6 +32,7 @@ def frame_of(source):
         "geometries": {int(k): surface_of(source.geometries[k])._asdict() for k in numbers if k != NONE},
         "joints": joint_anchors(source.mechanism),
         "material_names": [kind.name for kind in source.materials.kinds],
+        "body_names": source.body_names,
     }
 
 

@@ -14,10 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gravel import checks
+from gravel.body_names import BodyNames, rows_among
 from gravel.contacts import ContactTable
-from gravel.io.about import about_in, materials_in
+from gravel.io.about import about_in, body_names_in, materials_in
 from gravel.io.contact_results import GROUP, contacts_in
 from gravel.io.frames import frame_in, frames_in, joints_in, reading, reports_in, seconds_in
 from gravel.io.frames import open_result as open_file
@@ -106,6 +108,16 @@ class Frame:
         """(n,) names of the kinds of shape, "sphere", "box" and so on."""
         return names_of_kinds(self.kinds, np.ones(len(self), bool))
 
+    @property
+    def body_names(self) -> BodyNames:
+        """Name -> id of a body, or ids (n,) of a group; ``rows_of`` tells where they stand in the arrays of the frame."""
+        return self.result.body_names
+
+    def rows_of(self, which: str | ArrayLike) -> np.ndarray:
+        """(n,) the rows of bodies, ``which`` a name or ids; those that are not there in this frame are left out."""
+        ids = self.body_names[which] if isinstance(which, str) else checks.array("ids", np.atleast_1d(which), (None,), dtype=np.int64)
+        return rows_among(self.ids, np.atleast_1d(ids))
+
     @cached_property
     def contacts(self) -> ContactTable:
         """The contacts of the step before the frame; refused if the run did not save them."""
@@ -121,7 +133,8 @@ class Frame:
         ``position_x``, and ``attrs["units"]`` has their units."""
         columns = {name: getattr(self, source) for name, (source, _) in tables.BODIES.items()}
         index = tables.need("pandas", "to_pandas").Index(self.ids, name="id")
-        return tables.data_frame({**columns, "material": self.materials, "rank": self.ranks}, tables.BODY_UNITS, index)
+        named = {"name": self.body_names.labels(self.ids)} if self.body_names else {}
+        return tables.data_frame({**columns, "material": self.materials, "rank": self.ranks, **named}, tables.BODY_UNITS, index)
 
 
 class Result:
@@ -244,6 +257,12 @@ class Result:
         """Name and properties of each material (``Material``), by the numbers in ``Frame.materials``."""
         with self.reading():
             return materials_in(self.file)
+
+    @cached_property
+    def body_names(self) -> BodyNames:
+        """Name -> id of a body, or ids (n,) of a group, of the whole run (``Scene.add_bodies(..., name=...)``)."""
+        with self.reading():
+            return body_names_in(self.file)
 
     @property
     def stage_seconds(self) -> dict[str, np.ndarray]:

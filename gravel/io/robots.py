@@ -10,7 +10,6 @@ import contextlib
 import math
 import os
 import pathlib
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from gravel import checks
+from gravel.cautions import warn
 from gravel.printing import formatting
 from gravel.rotations import multiply, rotate
 from gravel.scene import GROUPS, Scene, unit_quaternions
@@ -41,7 +41,7 @@ BESIDE = ("mesh", "meshes", "asset", "assets", "visual", "visuals", "collision",
 class Robot:
     """What was added to a scene. Links that are joined rigidly share a body, and joints that act as one share an id.
 
-    - ``links``: name of a link -> id of its body
+    - ``links``: name of a link -> id of its body; the scene's ``body_names`` has them too, a name that is taken with a number
     - ``joints``: name of a joint -> id of the joint
     - ``messages``: one sentence for each thing that was simplified or left out
     - ``frames``: name of a link -> (position m, quaternion) of the link's own frame in its body's
@@ -164,10 +164,10 @@ class Notes:
         chosen = self._losses if losses_only else self._names
         return [what + (": " + ", ".join(map(str, self._names[what])) if self._names[what] else "") for what in chosen]
 
-    def warn(self, name, stacklevel):
+    def warn(self, name):
         """One warning with all losses, if there are any."""
         if self._losses:
-            warnings.warn(f"robot {name!r} is not quite as in its file: " + "; ".join(self.sentences(True)), stacklevel=stacklevel)
+            warn(f"robot {name!r} is not quite as in its file: " + "; ".join(self.sentences(True)))
 
 
 def pose_of(position, quaternion):
@@ -326,7 +326,7 @@ class Plan:
         if ghosts is not None:
             for other in range(GROUPS):
                 scene.ignore(ghosts, other)
-        notes.warn(self.name, stacklevel=4)
+        notes.warn(self.name)
         return robot
 
     def _build(self, scene, notes, material, group, ghosts):
@@ -336,6 +336,7 @@ class Plan:
             with naming(f"link {part.name!r}"):
                 bodies.append(self._add_part(scene, part, frame, moments, material, group, ghosts))
             for name, pose in part.links.items():
+                scene.body_names.add(scene.body_names.free(name), bodies[-1])
                 seen = inverse(frame) @ pose
                 links[name], frames[name] = bodies[-1], (seen[:3, 3], quaternion_of(seen))
         joints, names = [], {}

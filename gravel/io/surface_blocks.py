@@ -3,10 +3,9 @@
 They are for ParaView and the like; gravel itself reads the bodies. What is fixed stands in the file once.
 """
 
-import warnings
-
 import numpy as np
 
+from gravel.cautions import warn
 from gravel.io.blocks import ROOT, Block, Form, block_lengths
 from gravel.io.surfaces import is_round, shown_as_points, squares, surfaces_of, vertices_needed
 
@@ -58,11 +57,10 @@ class SurfaceBlocks:
         if not self.told:
             least = vertices_needed(data, rows)
             coarse = ", as coarse as can be" if is_round(data)[rows].any() else ""
-            warnings.warn(
+            warn(
                 f"{self.file.filename}: bodies are written as points only, for the surfaces of {len(rows)} bodies would have {least} "
                 f"vertices in a frame{coarse}, more than {most}; surfaces=True (--surfaces) writes them, gravel export makes them "
                 "later (surfaces=False, --no-surfaces: no such warning)",
-                stacklevel=2,
             )
         self.told = True
 

@@ -16,7 +16,17 @@ all. Of many processes, each writes such a file of its own bodies, with the poin
 
 import numpy as np
 
-from gravel.io.about import STAGES, StageSeconds, about_in, about_run, lay_out_anchors, write_about, write_anchors, write_materials
+from gravel.io.about import (
+    STAGES,
+    StageSeconds,
+    about_in,
+    about_run,
+    lay_out_anchors,
+    write_about,
+    write_anchors,
+    write_body_names,
+    write_materials,
+)
 from gravel.io.blocks import FEW, ROOT, Block, Common, append, block_lengths, grow, lay_out_root
 from gravel.io.contact_results import GROUP, ContactsGroup, contact_lengths
 from gravel.io.frames import (  # noqa: F401  # files are read here, too
@@ -251,6 +261,7 @@ class ResultWriter:
             append(self.columns["cell"], [cell_numbers(simulation.cell)])
         append(self.columns["contact_lag"], [simulation.contact_lag])
         write_materials(self.file["gravel"], simulation)
+        write_body_names(self.file["gravel"], simulation.body_names)
 
     def _write_joints(self, frame):
         """A row for the frame; joints that come later are NaN in the rows before. Of several processes the first writes them."""

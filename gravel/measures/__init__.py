@@ -17,6 +17,7 @@ from gravel.measures.profiles import coordination_profile, packing_profile, slab
 from gravel.measures.stresses import stress
 from gravel.measures.structure import ForceDistribution, coordination, fabric, force_distribution, normal_forces
 from gravel.measures.transport import MassFlow, MeanSquareDisplacement, ResidenceTime, beverloo, mean_square_displacement
+from gravel.measures.wear import WearMap
 
 __all__ = [
     "ForceDistribution",
@@ -26,6 +27,7 @@ __all__ = [
     "MeanSquareDisplacement",
     "MotorWork",
     "ResidenceTime",
+    "WearMap",
     "angle_of_repose",
     "beverloo",
     "contact_force",

@@ -7,7 +7,7 @@ from gravel import checks
 from gravel.measures.profiles import AXES
 from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.surfaces import fitted_slope, highest, upwards
-from gravel.measures.units import measured_in
+from gravel.measures.units import DoesNotFit, measured_in
 
 LEAST = 12  # bodies of a heap
 COLUMNS = 4  # of a drum's bed that a line goes through, at least
@@ -26,7 +26,7 @@ def angle_of_repose(source: Source, centre: ArrayLike | None = None, ring: float
     snapshot = snapshot_of(source)
     up = upwards(snapshot, "angle_of_repose")
     if len(snapshot) < LEAST:
-        raise ValueError(f"a heap must have at least {LEAST} bodies, not {len(snapshot)}")
+        raise DoesNotFit(f"a heap must have at least {LEAST} bodies, not {len(snapshot)}")
     place = np.average(snapshot.positions, axis=0, weights=snapshot.masses) if centre is None else checks.array("centre", centre, (3,))
     ring = 4 * float(snapshot.radii.mean()) if ring is None else checks.number("ring", ring, above=0.0)
     low, high = _shares("span", span)
@@ -37,14 +37,14 @@ def angle_of_repose(source: Source, centre: ArrayLike | None = None, ring: float
     share = (mean - base) / (mean.max() - base)
     within = (share >= low) & (share <= high)
     if np.count_nonzero(within) < 2:
-        raise ValueError(
+        raise DoesNotFit(
             f"the slope of a heap needs at least two rings whose heights are within {low:g} and {high:g} of the heap's, but of its "
             f"{len(rings)} rings of {ring:g} m only {np.count_nonzero(within)} are: give a smaller ring or a wider span"
         )
     kept = within[of_ring]
     slope = fitted_slope("angle_of_repose", "heaps, which are the same all around their axis", distance[kept], height[kept])
     if slope > 0 and not _is_level(slope):
-        raise ValueError("angle_of_repose is of heaps, but this surface rises from its middle outwards")
+        raise DoesNotFit("angle_of_repose is of heaps, but this surface rises from its middle outwards")
     return float(np.arctan(-slope))
 
 
@@ -89,7 +89,7 @@ def dynamic_angle(source: Source, axis: str | ArrayLike = "y", width: float | No
     if abs(along @ up) > 0.1:
         raise ValueError(f"axis must be level, across gravity, not {axis!r}")
     if len(snapshot) < LEAST:
-        raise ValueError(f"the bed of a drum must have at least {LEAST} bodies, not {len(snapshot)}")
+        raise DoesNotFit(f"the bed of a drum must have at least {LEAST} bodies, not {len(snapshot)}")
     width = 4 * float(snapshot.radii.mean()) if width is None else checks.number("width", width, above=0.0)
     low, high = _shares("span", span)
     place, top = snapshot.positions @ np.cross(up, along), snapshot.positions @ up + snapshot.radii
@@ -101,7 +101,7 @@ def dynamic_angle(source: Source, axis: str | ArrayLike = "y", width: float | No
     middles = (columns + 0.5) * width
     kept = (middles >= start + low * (end - start)) & (middles <= start + high * (end - start))
     if np.count_nonzero(kept) < COLUMNS:
-        raise ValueError(
+        raise DoesNotFit(
             f"dynamic_angle needs at least {COLUMNS} columns within {low:g} and {high:g} of the bed's width, but of its {len(columns)} "
             f"columns of {width:g} m only {np.count_nonzero(kept)} are: give a smaller width or a wider span"
         )

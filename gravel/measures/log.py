@@ -27,7 +27,7 @@ class Log:
     number, a vector, a tensor or a named tuple; each of its numbers is a column: ``energy_total``, ``stress_xx``. Give arguments with
     ``functools.partial``.
 
-    Where a measure finds nothing to measure, no contact or no body, its numbers are NaN.
+    Where a measure finds nothing to measure, no contact, no body, no slope yet, its numbers are NaN.
 
     CSV: the first line names the columns, the second is a comment with their units (# s,J,...), which NumPy and pandas
     (comment="#") pass over. HDF5: a dataset per column, with the attribute ``unit``."""
@@ -120,8 +120,9 @@ def measured(name: str, measure: Any, sim: Any) -> tuple[list[str], list[float]]
     """The columns of a measure of a simulation: NaN where there is nothing to measure."""
     try:
         return flattened(name, measure(sim))
-    except NothingToMeasure:
-        if (shape := shape_of(measure)) is None:
+    except NothingToMeasure as error:
+        shape = error.shape if shape_of(measure) is None else shape_of(measure)
+        if shape is None:
             raise
         names, numbers = flattened(name, np.zeros(shape))
         return names, [math.nan] * len(numbers)

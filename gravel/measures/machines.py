@@ -21,13 +21,13 @@ class Touched(NamedTuple):
 
 
 @measured_in("N", (3,))
-def contact_force(source: Any, body: int) -> np.ndarray:
-    """(3,) N: the sum of the forces f_c that contacts exert on a body, means over the last step: impulse over dt."""
+def contact_force(source: Any, body: str | int) -> np.ndarray:
+    """(3,) N: the sum of the forces f_c that contacts exert on a ``body`` (its name or id), means over the last step: impulse over dt."""
     return _touched(source, body).forces.sum(axis=0)
 
 
 @measured_in("N m", (3,))
-def contact_torque(source: Any, body: int, point: ArrayLike | None = None) -> np.ndarray:
+def contact_torque(source: Any, body: str | int, point: ArrayLike | None = None) -> np.ndarray:
     r"""(3,) N m: the torque of the contacts on a body about a ``point`` m of the world (None: its centre), $\sum (x_c - p) \times f_c$. A
     drive that turns the body steadily about an axis must hold minus the component along it."""
     touched = _touched(source, body)
@@ -36,7 +36,7 @@ def contact_torque(source: Any, body: int, point: ArrayLike | None = None) -> np
 
 
 @measured_in("W")
-def contact_power(source: Any, body: int) -> float:
+def contact_power(source: Any, body: str | int) -> float:
     r"""W that a body gives to what touches it, $P = -\sum f_c \cdot (v + \omega \times (x_c - x))$: of a drum or a blade that moves
     steadily, what its drive consumes. A surface that moves along itself (``surface_velocity``) is not a motion of the body; its power is
     not in this."""
@@ -44,17 +44,27 @@ def contact_power(source: Any, body: int) -> float:
     return -float(np.sum(touched.forces * (touched.velocity + np.cross(touched.angular_velocity, touched.arms))))
 
 
-def _touched(source, body):
-    body = checks.count("body", body)
-    snapshot = snapshot_of(source)
+def body_of(source: Any, body: Any) -> int:
+    """The id of a body, given by its name or id, that is there; refused in a frame if it is a plane, which has no row there."""
+    ids = snapshot_of(source).ids_of("body", body)
+    if len(ids) != 1:
+        raise ValueError(f"body must be one body, but {body!r:.80} are {len(ids)}")
+    body = checks.count("body", int(ids[0]))
     if hasattr(source, "views"):
         if body >= source.count or not source.alive[body]:
-            raise ValueError(f"body must be the id of a body that is there, not {body}")
+            raise ValueError(f"body must be the name or id of a body that is there, not {body}")
+    elif not (source.ids == body).any():
+        raise ValueError(f"body must be in the frame, and no plane, not {body}")
+    return body
+
+
+def _touched(source, body):
+    body = body_of(source, body)
+    snapshot = snapshot_of(source)
+    if hasattr(source, "views"):
         state = [np.array(values[body], float) for values in (source.positions, source.velocities, source.angular_velocities)]
-    elif hasattr(source, "ids"):
+    else:
         row = np.flatnonzero(source.ids == body)
-        if not len(row):
-            raise ValueError(f"body must be in the frame, and no plane, not {body}")
         state = [np.array(values[row[0]], float) for values in (source.positions, source.velocities, source.angular_velocities)]
     table = snapshot.contacts
     rows = np.flatnonzero((table.body_a == body) | (table.body_b == body))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gravel import checks
+from gravel.body_names import BodyNames
 from gravel.contacts import ContactTable
 from gravel.io.triangles import surface_of
 from gravel.shapes import COMPOUND
@@ -43,6 +45,7 @@ class Snapshot:
     contact_lag: float  # s: contacts were found so long before
     table_of: Callable[[], ContactTable]
     surface: Callable[[int], Any]  # number of a geometry -> (vertices, triangles), or a compound's Geometry
+    names: BodyNames  # of all bodies of the run
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -51,6 +54,14 @@ class Snapshot:
     def contacts(self) -> ContactTable:
         """The contacts of the last step."""
         return self.table_of()
+
+    def ids_of(self, name: str, which: Any) -> np.ndarray:
+        """(n,) ids that a user means, by the name of bodies or as ids; ``name``: of the argument."""
+        if not isinstance(which, str):
+            return checks.array(name, np.atleast_1d(which), (None,), dtype=np.int64)
+        if which not in self.names:
+            raise ValueError(f"{name} must be ids or a name of bodies, but {self.names.unknown(which)}")
+        return np.atleast_1d(self.names[which])
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """The rows of bodies; -1 for those that are not here: fixed, driven."""
@@ -129,6 +140,7 @@ def _of_simulation(sim):
         contact_lag=sim.contact_lag,
         table_of=lambda: sim.contacts,
         surface=lambda number: _surface(sim.geometries[number]),
+        names=sim.body_names,
     )
 
 
@@ -154,4 +166,5 @@ def _of_frame(frame):
         contact_lag=frame.contact_lag,
         table_of=lambda: frame.contacts,
         surface=surface,
+        names=frame.body_names,
     )

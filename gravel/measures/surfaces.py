@@ -3,6 +3,8 @@ heights of the highest bodies there."""
 
 import numpy as np
 
+from gravel.measures.units import DoesNotFit
+
 FIT = 0.6  # share of the variance of heights that a line must explain; that of a heap of balls explains 0.9 and more
 LEVEL = 0.05  # scatter of heights over that of places, up to which a surface is level within the size of its grains
 
@@ -31,7 +33,7 @@ def fitted_slope(name: str, what: str, places: np.ndarray, heights: np.ndarray) 
     left = heights - (slope * places + start)
     explained = 1.0 - float(left @ left) / max(float(np.sum((heights - heights.mean()) ** 2)), 1e-300)
     if explained < FIT and np.std(left) > LEVEL * np.std(places):
-        raise ValueError(
+        raise DoesNotFit(
             f"{name} is of {what}, but a line explains only {100 * max(explained, 0.0):.0f} % of how the heights of this surface "
             f"differ; it must explain {100 * FIT:.0f} %"
         )

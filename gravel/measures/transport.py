@@ -101,6 +101,11 @@ class ResidenceTime:
         return float(np.mean(self.stays)) if self.stays else math.nan
 
     @property
+    def inside(self) -> int:
+        """Bodies that were inside at the last call, those of the first call included."""
+        return 0 if self._inside is None else len(self._inside)
+
+    @property
     def waiting(self) -> int:
         """Bodies that came in and are inside still."""
         return len(self._since)
@@ -135,13 +140,13 @@ def beverloo(
 class MeanSquareDisplacement:
     """m2, <|x(t) - x(0)|^2> over bodies since this observer was made: ``observers=[MeanSquareDisplacement(sim)]``.
 
-    ``bodies``: ids, or None for all that can move now; those that are removed later are left out from then on. Where space is
+    ``bodies``: their name or ids, or None for all that can move now; those that are removed later are left out from then on. Where space is
     periodic, ways are added up from call to call, so that a body that has gone round counts as far away: call it often enough that
     none moves further than half the cell in between. ``times`` and ``values`` are how it grew."""
 
-    def __init__(self, source: Source, bodies: ArrayLike | None = None):
+    def __init__(self, source: Source, bodies: str | ArrayLike | None = None):
         snapshot = snapshot_of(source)
-        ids = snapshot.ids if bodies is None else np.unique(checks.array("bodies", np.atleast_1d(bodies), (None,), dtype=np.int64))
+        ids = snapshot.ids if bodies is None else np.unique(snapshot.ids_of("bodies", bodies))
         rows = snapshot.rows(ids)
         if (rows < 0).any():
             raise ValueError(f"bodies must be ids of bodies that can move, but {ids[rows < 0][0]} is not")
@@ -170,7 +175,7 @@ class MeanSquareDisplacement:
         return formatting.call(self, bodies=len(self.ids), time=formatting.rough(self.times[-1]), value=formatting.rough(self.values[-1]))
 
 
-def mean_square_displacement(frames: Iterable[Source], bodies: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+def mean_square_displacement(frames: Iterable[Source], bodies: str | ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Times (frames,) s and mean square displacements (frames,) m2 since the first of the ``frames``: a ``Result``, or some of its
     frames. See ``MeanSquareDisplacement``."""
     observer: MeanSquareDisplacement | None = None

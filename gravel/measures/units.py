@@ -5,7 +5,16 @@ from typing import Any
 
 
 class NothingToMeasure(ValueError):
-    """There is nothing of which a measure could be, at this time: no body or no contact in its region."""
+    """There is nothing of which a measure could be, at this time: no body or no contact in its region. ``shape``: of its numbers, if that
+    is known."""
+
+    shape: tuple[int, ...] | None = None
+
+
+class DoesNotFit(NothingToMeasure):
+    """What there is at this time has no such number: a bed that has no slope yet, a heap that is flat."""
+
+    shape = ()
 
 
 def measured_in(unit: str, shape: tuple[int, ...] = ()):

@@ -32,7 +32,7 @@ class ServoWall:
     in x, y, z, or a horizontal one) and at right angles to it. One of ``force`` N, ``stress`` Pa (times the plate's area, or what ``area``
     m2 says) and ``speed`` m/s, along the normal: a number or a function of time. ``on``: a body to slide on, instead of the world.
     ``mass`` kg (default: from the material's density); its weight is carried, so that it pushes with the force asked for and no more.
-    ``thickness`` m (default: a tenth of its shorter side). ``group`` as of ``Scene.add_bodies``.
+    ``thickness`` m (default: a tenth of its shorter side). ``group`` and ``name`` as of ``Scene.add_body``.
 
     >>> lid = gv.ServoWall(scene, centre=(0, 0, 0.5), normal=(0, 0, -1), size=(0.2, 0.2), stress=1000.0)
     >>> sim = gv.Simulation(scene, dt=1e-3)
@@ -56,6 +56,7 @@ class ServoWall:
         thickness: float | None = None,
         material: Material | None = None,
         group: int = 0,
+        name: str | None = None,
     ):
         centre, self.normal = checks.array("centre", centre, (3,)), checks.unit("normal", normal)
         size = checks.array("size", size, (2,), above=0.0)
@@ -74,6 +75,7 @@ class ServoWall:
             quaternion=turned,
             mass=mass,
             group=group,
+            name=name,
         )
         self.joint = scene.add_joint(Prismatic(on, self.body, point=centre, axis=self.normal, motor=motor))
         scene.set_force(self.body, force=-scene.gravity / scene.bodies.inverse_mass[self.body, 0])

@@ -75,7 +75,7 @@ class Packing:
         """Add the bodies to a ``Scene`` or a ``Simulation``; returns their ids (N,), in the order of ``positions``.
 
         ``material``: one, or a list with one for each item of a Mixture. ``options`` go to ``add_bodies``; velocities,
-        angular_velocities, masses and inertias have a row for each body."""
+        angular_velocities, masses and inertias have a row for each body, and ``name`` is that of all."""
         if not hasattr(scene_or_sim, "add_bodies"):
             raise TypeError(f"scene_or_sim must be a Scene or a Simulation, not {scene_or_sim!r:.80}")
         if "quaternions" in options or "positions" in options:
@@ -83,12 +83,20 @@ class Packing:
         for name in BY_BODY:
             if options.get(name) is not None and len(np.atleast_1d(options[name])) != len(self):
                 raise ValueError(f"{name} must have a row for each of the {len(self)} bodies, not {len(np.atleast_1d(options[name]))}")
+        names, name = scene_or_sim.body_names, options.pop("name", None)
+        if name is not None:
+            names.check(name)
+            if options.get("local"):
+                raise ValueError("name cannot be given to a packing with local=True: its groups are not side by side then")
         ids = [np.empty(0, np.int64)]
         for group, own in zip(self.groups, materials_for(self.groups, material)):
             some = {name: _rows_of(name, value, group.rows) for name, value in options.items()}
             places, some["quaternions"] = self.positions[group.rows], self.quaternions[group.rows]
             ids.append(scene_or_sim.add_bodies(group.shape, places, own, **some))
-        return np.concatenate(ids)
+        whole = np.concatenate(ids)
+        if name is not None:
+            names.add(name, range(int(whole[0]), int(whole[-1]) + 1) if len(whole) else range(0))
+        return whole
 
 
 def _rows_of(name, value, rows):

@@ -4,13 +4,13 @@ Which bodies come is decided by the seed alone, body by body; where they go by t
 made again, with the same seed and the number of bodies ``fed`` so far, goes on as if nothing had happened.
 """
 
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
+from gravel.cautions import warn
 from gravel.detection.find import run_detection
 from gravel.engine import GROUPS, Margin, Rules, make_engine
 from gravel.model.materials import Material
@@ -173,10 +173,9 @@ class Pourer:
         late = (self._wanted(time) - self._amount) / self.rate
         if late > PATIENCE and not self._warned:
             self._warned = True
-            warnings.warn(
+            warn(
                 f"the inlet is blocked or too small for its rate: at t = {time:g} s {self.waiting} bodies are waiting, the feed is "
                 f"{late:.2g} s late; bodies must leave the inlet faster (a velocity, a higher place), or the inlet must be larger",
-                stacklevel=3,
             )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gravel.body_names import BodyNames, rows_among
 from gravel.contacts import ContactTable
 from gravel.detection.queries import RayHits, bodies_in_box, cast_rays
 from gravel.joints.mechanism import Mechanism
@@ -55,6 +56,7 @@ class StateAccess(Parts):
         here = {"process": f"{self.processes.rank} of {self.processes.size}"} if self.processes.size > 1 else {}
         counts = {"steps": self.steps, "bodies": self.views.own_count, "joints": len(self.mechanism)}
         solver = type(self.solver).__name__
+        here = {**here, **({"names": self.body_names.brief} if self.body_names else {})}
         time, dt = formatting.rough(self.time), formatting.rough(self.dt)
         return formatting.call(self, time=time, **counts, dt=dt, solver=solver, device=self.device, **here)
 
@@ -138,6 +140,19 @@ class StateAccess(Parts):
     def bodies(self) -> Views:
         """All fields of the bodies by id, to be read: ``sim.bodies.extent`` (see ``gravel.state.FIELDS``)."""
         return self.views
+
+    @property
+    def body_names(self) -> BodyNames:
+        """Name -> id of a body, or ids (n,) of a group: ``sim.positions[sim.body_names["drum"]]``. To be read; also of bodies that were
+        removed. Of several processes, arrays are those of the bodies that this one owns: ``sim.rows_of("drum")`` tells where in them."""
+        return self._population.names
+
+    def rows_of(self, which: str | ArrayLike) -> np.ndarray:
+        """(n,) where bodies, ``which`` a name or ids, stand in arrays such as ``positions``; of several processes, of those that this one
+        owns. Bodies that were removed are left out."""
+        ids = np.atleast_1d(self.body_names[which]) if isinstance(which, str) else bodies.checked_ids(which, self.count)
+        there = np.flatnonzero(self.alive)
+        return there[rows_among(self.ids[there], ids)]
 
     @property
     def count(self) -> int:
@@ -295,6 +310,8 @@ class StateAccess(Parts):
         there = self.alive
         columns = {name: getattr(self, source)[there] for name, (source, _) in tables.BODIES.items()}
         columns["material"] = self.material_numbers[self.ids[there]]
+        if self.body_names:
+            columns["name"] = self.body_names.labels(self.ids[there])
         return tables.data_frame(columns, tables.BODY_UNITS, tables.need("pandas", "to_pandas").Index(self.ids[there], name="id"))
 
     def state_hash(self) -> str:

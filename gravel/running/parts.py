@@ -50,12 +50,13 @@ class Parts:
         self._prescribed = start.prescribed_of(scene, engine)
         self._machines = Machines(scene.mechanism.copy(), engine, processes, self.joint_mode == "direct")
         mechanism = self._machines.mechanism
+        names = scene.body_names.copy()
         self._rules = RulesUpload(
-            engine, processes, self._settings, self._materials, self.geometries, self.ignored, mechanism, self.precision
+            engine, processes, self._settings, self._materials, self.geometries, self.ignored, mechanism, self.precision, names
         )
         self._sleepers = SleepControl(engine, mechanism, self._prescribed, self.cell)
         self._population = Population(
-            engine, processes, self.views, self._materials, self.geometries, self._machines, self._prescribed
+            engine, processes, self.views, self._materials, self.geometries, self._machines, self._prescribed, names
         )
         self._contacts, self._warnings = LastContacts(engine), StepWarnings()
         self._warm_up = WarmUp(engine, processes, self._rules, self._machines)

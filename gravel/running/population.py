@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gravel.body_names import BodyNames
 from gravel.engine import Engine
 from gravel.model.materials import Material
 from gravel.running.bodies import typical_radius
@@ -33,13 +34,19 @@ class Population:
         geometries: Geometries,
         machines: Machines,
         prescribed: Prescribed,
+        names: BodyNames,
     ):
         self.engine, self.processes, self.views = engine, processes, views
         self.materials, self.geometries, self.machines, self.prescribed = materials, geometries, machines, prescribed
+        self.names = names
 
-    def add(self, block: dict[str, Any], geometry: Geometry | None, material: Material, driven: bool, local: bool) -> np.ndarray:
+    def add(
+        self, block: dict[str, Any], geometry: Geometry | None, material: Material, driven: bool, local: bool, name: str | None
+    ) -> np.ndarray:
         """New bodies with the fields ``block`` (``scene.body_block``); returns their ids. ``driven``: whether they have a motion or a
-        surface that moves; ``local``: whether they are this process's own."""
+        surface that moves; ``local``: whether they are this process's own; ``name``: of all together."""
+        if name is not None:
+            self.names.check(name)
         number = self.materials.number_of(material)
         block["tag"][MATERIAL] = self.materials.table.row[number]
         if geometry is not None:
@@ -49,6 +56,8 @@ class Population:
         ids = block["id"] = np.arange(count + before, count + before + many)
         self.materials.append(count, self.processes.allgather((many, number)) if local else [(total, number)])
         self.views.invalidate(count + total)
+        if name is not None:
+            self.names.add(name, range(count, count + total))
         self.processes.add_bodies(self.engine, block, self._known_to_all(block, driven), local)
         self.views.refresh()
         return ids

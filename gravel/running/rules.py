@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from gravel.body_names import BodyNames
 from gravel.engine import Engine, Margin, Rules
 from gravel.joints.mechanism import Mechanism
 from gravel.running import sanity_checks
@@ -83,9 +84,11 @@ class RulesUpload:
         ignored: np.ndarray,
         mechanism: Mechanism,
         precision: str,
+        names: BodyNames,
     ):
         self.engine, self.processes, self.settings, self.materials = engine, processes, settings, materials
         self.geometries, self.ignored, self.mechanism, self.precision = geometries, ignored, mechanism, precision
+        self.names = names
         self._uploaded: tuple[int, ...] | None = None  # versions of what the engine was told last
 
     def upload(self) -> None:
@@ -104,5 +107,5 @@ class RulesUpload:
 
     def check(self, contact_values: np.ndarray) -> None:
         """Refuse contact values (materials, materials, 5) that the precision or the solver cannot take."""
-        sanity_checks.check_cohesion(self.engine, self.settings.gravity, self.precision, contact_values)
+        sanity_checks.check_cohesion(self.engine, self.settings.gravity, self.precision, contact_values, self.names)
         sanity_checks.check_solver(self.settings.solver, contact_values, len(self.mechanism))

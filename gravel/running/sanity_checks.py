@@ -5,11 +5,11 @@ they have been given before they are: turned into errors, they come once all the
 """
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
+from gravel.cautions import warn
 from gravel.errors import DeviceError
 from gravel.model.materials import PAIR_FIELDS
 from gravel.shapes import MESH, SPHERE
@@ -28,7 +28,7 @@ FEW, SELDOM = 100, 10  # contacts that are looked at in every step for that; mor
 EARTH = 9.81  # m/s2: what counts as weight where there is no gravity
 
 
-def check_cohesion(engine, gravity, precision, contact_values):
+def check_cohesion(engine, gravity, precision, contact_values, names):
     """Refuse what bodies cannot bear in this precision: impulses are rounded, and what is rounded off must not be a weight."""
     cohesion = contact_values[..., PAIR_FIELDS.index("cohesion")]
     if not cohesion.any():
@@ -43,7 +43,7 @@ def check_cohesion(engine, gravity, precision, contact_values):
         row = np.flatnonzero((material == lighter) & (inverse_mass == light[lighter]))[0]
         raise ValueError(
             f"cohesion must be at most {MOST_COHESION[precision]:g} times a body's weight in {precision} precision, "
-            f"but {cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {engine.ids()[row]}"
+            f"but {cohesion[i, j]:g} N is {times[i, j]:.2g} times that of body {called(names, engine.ids()[row])}"
         )
 
 
@@ -66,18 +66,25 @@ def check_solver(solver, contact_values, joints):
             raise ValueError(f"{name} knows no {field}, but materials have up to {largest:g} {unit} of it{instead}")
 
 
-def refuse_fault(engine, processes, world, refusal):
-    """Refuse a step that would give a body a velocity that is not finite, or take it out of the world (2, 3) m; ``refusal(words, body)``
-    makes the error."""
+def refuse_fault(engine, processes, world, names, refusal):
+    """Refuse a step that would give a body a velocity that is not finite, or take it out of the world (2, 3) m; ``names`` of bodies;
+    ``refusal(words, body)`` makes the error."""
     (body,) = map(int, processes.largest(engine.find_invalid_body(world)))
     if body >= 0:
         known = engine.pick("tag", [body])[0, STATUS] != REMOVED
         where = f" at ({', '.join(f'{x:g}' for x in engine.pick('position', [body])[0])}) m" if known else ""
-        raise refusal(f"body {body}{where} would get a velocity that is not finite or leave the bounds", body)
+        raise refusal(f"body {called(names, body)}{where} would get a velocity that is not finite or leave the bounds", body)
 
 
-def warn_of_arms(engine, kinds):
-    """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit. ``kinds``: the materials by row."""
+def called(names, body):
+    """A body in words: its number, and its name if it has one."""
+    name = names.of(int(body))
+    return f"{int(body)} ({name})" if name else str(int(body))
+
+
+def warn_of_arms(engine, kinds, names):
+    """Rolling or spinning friction beyond the size of a body: perhaps it was meant without a unit. ``kinds``: the materials by row;
+    ``names``: of bodies."""
     tag, radius = engine.field("tag"), engine.field("extent")[:, 3]
     smallest = np.full(len(kinds), np.inf)
     moves = can_move(tag[:, STATUS])
@@ -86,10 +93,11 @@ def warn_of_arms(engine, kinds):
         arms = np.array([getattr(material, name) for material in kinds])
         if (arms > smallest).any():
             row = int(np.argmax(arms / smallest))
-            warnings.warn(
-                f"{name} of {kinds[row]} is a length, {arms[row]:g} m, and larger than a body of that material, whose "
+            material = f"material {kinds[row].name!r}" if kinds[row].name else str(kinds[row])
+            body = called(names, engine.ids()[np.flatnonzero(moves & (tag[:, MATERIAL] == row) & (radius == smallest[row]))[0]])
+            warn(
+                f"{name} of {material} is a length, {arms[row]:g} m, and larger than body {body} of that material, whose "
                 f"bounding radius is {smallest[row]:g} m: is it meant in units of the radius? Then multiply it by the radius",
-                stacklevel=3,
             )
             return
 
@@ -133,11 +141,11 @@ def warn_of_depth(simulation, given):
         return
     given.deepest = np.inf
     unsolved = "" if report.converged else f", and the step ended with a residual of {report.residual:.1e} m/s"
-    warnings.warn(
-        f"bodies {a} and {b} overlap by {penetration:.3g} m, {100 * penetration / size:.0f} % of the smaller one's radius, in step "
+    warn(
+        f"bodies {called(simulation.body_names, a)} and {called(simulation.body_names, b)} overlap by {penetration:.3g} m, "
+        f"{100 * penetration / size:.0f} % of the smaller one's radius, in step "
         f"{report.step}{unsolved}: bodies that start apart, a smaller dt or more iterations keep them apart, and heavy bodies on "
         f"much lighter ones need more of both",
-        stacklevel=4,
     )
 
 
@@ -165,11 +173,11 @@ def warn_of_lift(simulation, given):
     if not lift[worst] > LIFTED * size[worst]:
         return
     given.of_lift = True
-    warnings.warn(
-        f"bodies {table.body_a[worst]} and {table.body_b[worst]} slide on each other at {slip[worst]:.3g} m/s in step {report.step}, and "
+    warn(
+        f"bodies {called(simulation.body_names, table.body_a[worst])} and {called(simulation.body_names, table.body_b[worst])} slide on "
+        f"each other at {slip[worst]:.3g} m/s in step {report.step}, and "
         f'friction="cone", the convex model of the papers, lifts what slides, here by {lift[worst]:.2g} m, '
         f'{100 * lift[worst] / size[worst]:.2g} % of the smaller one\'s radius: friction="coulomb", the default, does not',
-        stacklevel=4,
     )
 
 
@@ -202,12 +210,18 @@ def warn_of_open_joints(simulation, given):
     else:
         return
     given.widest = np.inf
-    warnings.warn(
-        f"{mechanism.names[joint]} is open by {gap:.3g} m, {100 * gap / size:.2g} % of its "
+    warn(
+        f"{mechanism.names[joint]}{_ends(simulation, joint)} is open by {gap:.3g} m, {100 * gap / size:.2g} % of its "
         f"machine's size, in step {report.step}: its bodies move too fast, or bear too much, for this step; a smaller dt may keep it "
         f"closed, try {simulation.dt / 4:.2g} s",
-        stacklevel=4,
     )
+
+
+def _ends(simulation, joint):
+    """The names of the bodies that a joint joins, in brackets; empty if they have none."""
+    ends = (simulation.mechanism.joint_values[f"body_{end}"][joint] for end in "ab")
+    words = [name for body in ends if body >= 0 and (name := simulation.body_names.of(int(body)))]
+    return f" ({' and '.join(words)})" if words else ""
 
 
 def warn_of_speed(simulation, given):
@@ -226,12 +240,11 @@ def warn_of_speed(simulation, given):
         if (fast & (apart < 0.0)).any():
             row = int(np.argmax(np.where(fast & (apart < 0.0), way / half, 0.0)))
             given.of_speed = True
-            body, other = int(engine.ids()[row]), int(engine.ids()[int(mesh)])
-            warnings.warn(
+            body, other = (called(simulation.body_names, engine.ids()[int(k)]) for k in (row, mesh))
+            warn(
                 f"body {body} moves {way[row]:.3g} m in a step, further than it is thick (half of it is {half[row]:.3g} m), near the "
                 f"mesh of body {other}: from such a speed on, solids other than balls may pass through edges of meshes; dt below "
                 f"{simulation.dt * half[row] / way[row]:.2g} s avoids that",
-                stacklevel=4,
             )
             return
 
@@ -244,9 +257,9 @@ def warn_of_overlaps(simulation, penetration):
     for a, b, gap in zip(table.body_a.tolist(), table.body_b.tolist(), table.gap.tolist()):
         size = simulation.engine.pick("extent", [a, b])[:, 3].min() if a in machine and machine.get(b) == machine[a] else 0.0
         if gap < -OVERLAP * size < 0.0:
-            warnings.warn(
-                f"bodies {a} and {b} of one machine overlap by {-gap:.3g} m at the start; if its joints keep them from parting, forces "
+            warn(
+                f"bodies {called(simulation.body_names, a)} and {called(simulation.body_names, b)} of one machine overlap by {-gap:.3g} m "
+                f"at the start; if its joints keep them from parting, forces "
                 f"grow without end: place them apart, or let them pass through each other with scene.ignore_pair({a}, {b})",
-                stacklevel=4,
             )
             return

@@ -59,9 +59,9 @@ def prescribed_of(scene: Scene, engine: Engine) -> Prescribed:
 
 def _check_alike(scene, processes):
     """Materials and shapes go by their numbers: they must be the same on all processes."""
-    alike = [*map(repr, scene.materials.kinds), len(scene.geometries), len(scene.mechanism), scene.common]
+    alike = [*map(repr, scene.materials.kinds), len(scene.geometries), len(scene.mechanism), scene.common, scene.body_names.to_values()]
     if any(other != alike for other in processes.allgather(alike)):
-        raise ValueError("scene must have the same materials, shapes and joints on all processes, in the same order")
+        raise ValueError("scene must have the same materials, shapes, joints and names of bodies on all processes, in the same order")
 
 
 def _known_to_all(scene):

@@ -10,7 +10,6 @@ import pickle
 import signal
 import time
 import traceback
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import wait
@@ -19,6 +18,7 @@ from typing import Any
 from tqdm import tqdm
 
 from gravel import checks
+from gravel.cautions import warn
 from gravel.engine import available_cores, checked_threads
 from gravel.errors import SweepError
 
@@ -77,7 +77,7 @@ def sweep(
     if failed and (failures == "raise" or len(failed) == len(values)):
         raise _error_of(failed, values, results) from failed[min(failed)]
     if failed:
-        warnings.warn(f"{_words_of(failed, values)}; the result is NaN there", stacklevel=2)
+        warn(f"{_words_of(failed, values)}; the result is NaN there")
     return [Failed(_reason(failed[k]), failed[k]) if k in failed else result for k, result in enumerate(results)]
 
 

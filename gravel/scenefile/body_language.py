@@ -4,7 +4,7 @@ from gravel.engine import GROUPS
 from gravel.model.materials import PAIR_FIELDS
 from gravel.scenefile.records import Key, Kinds, Record
 from gravel.scenefile.shape_language import ROTATION, SCALE, SHAPE, SIZE, TABLE_ENDINGS
-from gravel.scenefile.values import Choice, Either, Many, Name, Number, Text, Vector, Whole, YesNo
+from gravel.scenefile.values import Angle, Choice, Either, Many, Name, Number, Text, Vector, Whole, YesNo
 
 MATERIAL_NAME = Name("material")
 GROUP = Whole(0, GROUPS - 1)
@@ -25,7 +25,8 @@ MATERIAL = Record(
 )
 PAIR = Record(
     "pair",
-    "Contact values of two materials, which override the mixing rule.",
+    "Contact values of two materials. Where none is given, they are mixed: the geometric mean of friction, rolling and spinning friction, "
+    "the larger restitution, the smaller cohesion.",
     {
         "materials": Key(Many(MATERIAL_NAME, 2, 2), "the two materials", required=True),
         **{name: Key(key.value, key.doc) for name, key in _CONTACT.items()},
@@ -51,7 +52,7 @@ MOTION = Kinds(
             {
                 "amplitude": Key(Vector(3, "m"), "amplitude of the displacement", required=True),
                 "frequency": Key(Number("Hz", above=0.0), "frequency f", required=True),
-                "phase": Key(Number("rad"), "phase at the start", default=0),
+                "phase": Key(Angle(), "phase at the start", default=0),
             },
         ),
         "table": Record(
@@ -60,7 +61,7 @@ MOTION = Kinds(
             {
                 "times": Key(Many(Number("s"), 2), "increasing times", required=True),
                 "displacements": Key(Many(Vector(3, "m"), 2), "displacements from the initial position", default="none"),
-                "turns": Key(Many(Vector(3, "degrees"), 2), "rotation vectors from the initial orientation", default="none"),
+                "turns": Key(Many(Many(Angle(), 3, 3), 2), "rotation vectors from the initial orientation", default="none"),
             },
         ),
     },
@@ -104,6 +105,7 @@ BODY = Record(
         "force": Key(Vector(3, "N"), "constant force at the centre of mass", default=[0, 0, 0]),
         "torque": Key(Vector(3, "N m"), "constant torque in the world frame", default=[0, 0, 0]),
     },
+    others={"quaternion": "rotation"},
 )
 
 # --- grains
@@ -122,8 +124,8 @@ REGION = Kinds(
                 "radius": Key(SIZE, "radius", required=True),
             },
         ),
-        "ball": Record(
-            "region ball",
+        "sphere": Record(
+            "region sphere",
             "A ball.",
             {"centre": Key(Vector(3, "m"), "centre", required=True), "radius": Key(SIZE, "radius", required=True)},
         ),
@@ -144,6 +146,7 @@ REGION = Kinds(
             {"file": Key(Text("a mesh file"), "beside the scene file", required=True), "scale": SCALE},
         ),
     },
+    others={"ball": "sphere"},
 )
 _CUT = {
     "low": Key(SIZE, "smallest size", default="none"),

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 
+from gravel.body_names import LONGEST, is_name
 from gravel.io.mjcf import load_mjcf
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
@@ -39,6 +40,7 @@ class Builder:
         self.bodies: dict = {}  # name -> ids, BAD if it was not made
         self.joints: dict = {}  # name -> id
         self.pours: list = []
+        self.used: set = set()  # names of materials that something is made of
         self.pairs: set = set()  # of names of materials, for which values were given
 
     def section(self, name, empty):
@@ -97,7 +99,10 @@ class Builder:
         return self.attempt(value.given, motion_of, value)
 
     def material(self, name):
-        return DEFAULT if name is None else self.materials[name]
+        if name is None:
+            return DEFAULT
+        self.used.add(name)
+        return self.materials[name]
 
     def common(self, given):
         """Options of ``add_bodies`` that bodies and grains share; None if one of them was not made."""
@@ -112,10 +117,19 @@ class Builder:
             options["surface_velocity"] = surface_of(given["surface_velocity"])
         return None if any_bad(options.values()) else options
 
-    def remember(self, given, ids):
-        """What a name stands for; BAD: a thing that was not made."""
-        if "name" in given:
-            self.bodies[given["name"]] = ids
+    def remember(self, given, ids, single=False):
+        """What a name stands for; BAD: a thing that was not made. ``single``: one body, not a group that may have one."""
+        if "name" not in given:
+            return
+        name = given["name"]
+        self.bodies[name] = ids
+        if ids is BAD or not len(ids):  # not made, or to be poured
+            return
+        if is_name(name):
+            self.scene.body_names.add(name, int(ids[0]) if single else range(int(ids[0]), int(ids[-1]) + 1))
+        else:
+            words = f"must be a text of one line, of 1 to {LONGEST} letters, without blanks at its ends, not {name!r:.80}"
+            self.faults.add(given.line_of("name"), given.path_of("name"), words)
 
     # --- bodies
     def _add_body(self, given):
@@ -133,7 +147,7 @@ class Builder:
         body = self.attempt(given, self.scene.add_body, shape, position, quaternion=turn, **options)
         if body is not BAD and ("force" in given or "torque" in given):
             self.attempt(given, self.scene.set_force, body, **given.only("force", "torque"))
-        return self.remember(given, body if body is BAD else [body])
+        return self.remember(given, body if body is BAD else [body], single=True)
 
     def _add_wall(self, given):
         options = {name: value for name, value in given.items() if name not in ("name", "on", "material")}
@@ -143,7 +157,7 @@ class Builder:
         options["material"] = self.material(given.get("material"))
         options["on"] = self.body(given, "on", given["on"]) if "on" in given else None
         wall = BAD if any_bad(options.values()) else self.attempt(given, ServoWall, self.scene, **options)
-        self.remember(given, BAD if wall is BAD else [wall.body])
+        self.remember(given, BAD if wall is BAD else [wall.body], single=True)
         if "name" in given:
             self.joints[given["name"]] = BAD if wall is BAD else wall.joint
 
@@ -161,11 +175,15 @@ class Builder:
             return
         path = self.attempt(given, beside, self.folder, given["file"])
         options["outside_files"] = self.folder.outside_files
+        before = self.scene.body_names.copy()
         robot = BAD if path is BAD else self.attempt(given, load_urdf if urdf else load_mjcf, self.scene, str(path), **options)
         if robot is BAD:
             self.remember(given, BAD)
         else:
-            self.bodies.update({f"{given['name']}.{link}": [body] for link, body in robot.links.items()})
+            self.scene.body_names = before  # links are called robot.link here
+            for link, body in robot.links.items():
+                self.bodies[f"{given['name']}.{link}"] = [body]
+                before.add(before.free(f"{given['name']}.{link}"), body)
             self.joints.update({f"{given['name']}.{joint}": number for joint, number in robot.joints.items()})
 
     # --- who with whom
@@ -196,7 +214,7 @@ class Builder:
         return self.bodies.get(robot) is BAD or name in self.faults.names["body"]
 
     def _set_pair(self, given):
-        first, second = (self.material(name) for name in given["materials"])
+        first, second = (self.materials[name] for name in given["materials"])
         values, pair = {name: value for name, value in given.items() if name != "materials"}, frozenset(given["materials"])
         if not values or pair in self.pairs:
             words = "must have a value such as friction" if not values else "are a pair that is there already"

@@ -84,12 +84,17 @@ def shape_for_mass(kind, geometry):
     return centred(shape_of_geometry(kind, geometry))
 
 
+def radians(angle) -> str:
+    """An angle as a file has it; read back as the same number."""
+    return f"{float(angle)!r} rad"
+
+
 def motion_keys(motion) -> dict:
     if isinstance(motion, ConstantVelocity):
         given = {"velocity": motion.velocity.tolist(), "angular_velocity": motion.angular_velocity.tolist()}
         return {"constant": {name: value for name, value in given.items() if any(value)}}
     if isinstance(motion, Oscillation):
-        phase = {"phase": motion.phase} if motion.phase else {}
+        phase = {"phase": radians(motion.phase)} if motion.phase else {}
         return {"oscillation": {"amplitude": motion.amplitude.tolist(), "frequency": float(motion.frequency), **phase}}
     if isinstance(motion, TableMotion):
         return {"table": _table_motion(motion)}
@@ -101,7 +106,7 @@ def _table_motion(motion):
     if motion.displacements is not None:
         keys["displacements"] = [list(row) for row in motion.displacements]
     if motion.turns is not None:
-        keys["turns"] = [np.degrees(row).tolist() for row in motion.turns]
+        keys["turns"] = [[radians(angle) for angle in row] for row in motion.turns]
     return keys
 
 

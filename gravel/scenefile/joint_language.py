@@ -3,7 +3,7 @@ letters with underscores (``Revolute``: revolute, ``PointOnLine``: point_on_line
 ``between``, the two joints of a gear ``joints``."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from gravel.joints import kinds
 from gravel.scenefile.records import Key, Kinds, Record
@@ -127,11 +127,18 @@ def _record(kind):
     for one in fields(kind):
         if one.name not in _LEFT_OUT and one.name not in own:
             key = _KEYS[one.name.removeprefix("turn_")]
+            if one.name == "collide":  # bodies that a spring connects may touch, those that a joint holds do not
+                key = replace(key, default=one.default)
             own[one.name] = Key(key.value, f"{key.doc}, of rotation", key.required, key.default) if one.name.startswith("turn_") else key
     if issubclass(kind, kinds.Joint):
         own["assemble"] = Key(YesNo(), "let the simulation move the bodies until the joint closes", default=False)
+    others = {"normal": "axis", "bodies": "between", "body_a": "between", "body_b": "between"}
     return Record(
-        f"joint {word_of(kind)}", _MEANING[word_of(kind)], {"name": Key(Text("a name"), "name for other references"), **ends, **own}
+        f"joint {word_of(kind)}",
+        _MEANING[word_of(kind)],
+        {"name": Key(Text("a name"), "name for other references"), **ends, **own},
+        (),
+        others,
     )
 
 

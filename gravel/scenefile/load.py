@@ -54,6 +54,7 @@ class FileSetup(Setup):
     output: dict = field(default_factory=dict)
     pours: list = field(default_factory=list)  # functions that make them, with the number fed so far
     names: dict = field(default_factory=dict)  # of bodies -> ids
+    materials: dict = field(default_factory=dict)  # name of each in the file -> whether something is made of it
     logs: list = field(default_factory=list)  # functions that make them
     _fed: list = field(default_factory=list)
     _goes_on: bool = False
@@ -139,6 +140,7 @@ def load_scene_file(path: str | os.PathLike, seed: int | None = None, outside_fi
         pours=builder.pours,
         names=builder.bodies,
         joint_names=builder.joints,
+        materials={name: name in builder.used for name in builder.materials},
         logs=logs,
     )
 

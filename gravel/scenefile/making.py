@@ -1,7 +1,6 @@
 """Shapes, regions, sizes, turns and motions from the checked keys of a scene file, and arrays from the files beside it."""
 
 import csv
-import math
 import pathlib
 import zipfile
 import zlib
@@ -24,7 +23,7 @@ from gravel.shapes.kinds import SIMPLE
 from gravel.shapes.meshes import HeightField, Mesh
 from gravel.shapes.polyhedra import ConvexHull, Mass, read_mesh
 
-REGIONS = {"box": BoxRegion, "cylinder": CylinderRegion, "ball": SphereRegion, "hopper": HopperRegion}
+REGIONS = {"box": BoxRegion, "cylinder": CylinderRegion, "sphere": SphereRegion, "hopper": HopperRegion}
 DISTRIBUTIONS = {
     "uniform": UniformSizes,
     "normal": NormalSizes,
@@ -285,8 +284,8 @@ def turn_of(rotation):
         return np.array(rotation["quaternion"])
     if "axis" in rotation:
         axis = np.array(rotation["axis"])
-        return from_rotation_vector(math.radians(rotation["angle"]) * axis / np.linalg.norm(axis))
-    x, y, z = (from_rotation_vector(np.radians(angle) * axis) for angle, axis in zip(rotation["euler"], np.eye(3)))
+        return from_rotation_vector(rotation["angle"] * axis / np.linalg.norm(axis))
+    x, y, z = (from_rotation_vector(angle * axis) for angle, axis in zip(rotation["euler"], np.eye(3)))
     return multiply(z, multiply(y, x))
 
 
@@ -354,8 +353,6 @@ def motion_of(value: Kind):
     if value.kind == "oscillation":
         return Oscillation(**given)
     rows = {name: tuple(given[name]) for name in ("displacements", "turns") if name in given}
-    if "turns" in rows:
-        rows["turns"] = tuple(tuple(math.radians(angle) for angle in row) for row in rows["turns"])
     return TableMotion(tuple(given["times"]), **rows)
 
 

@@ -37,6 +37,11 @@ class Key:
     default: Any = None  # for people: what holds without it
 
 
+def said_otherwise(name: str, others: dict) -> str:
+    """The word to write instead of one that is not taken."""
+    return f"; write {others[name]!r}" if name in others else ""
+
+
 @dataclass(frozen=True)
 class Record(Value):
     """Keys and values. ``ways``: sets of keys of which exactly one must be given, all of it; with () among them, none may be."""
@@ -45,6 +50,7 @@ class Record(Value):
     doc: str
     keys: dict = field(default_factory=dict)
     ways: tuple = ()
+    others: dict = field(default_factory=dict)  # words that are not taken but easily thought of, or were taken once -> the key
 
     @property
     def words(self):
@@ -68,7 +74,7 @@ class Record(Value):
         given, good = Given(item, path), self._has_all(item, path, faults)
         for name, one in item.value.items():
             if name not in self.keys:
-                hint = suggestion(name, self.keys) or f"; there are {', '.join(self.keys)}"
+                hint = said_otherwise(name, self.others) or suggestion(name, self.keys) or f"; there are {', '.join(self.keys)}"
                 self.refuse(one, joined(path, name), faults, f"is not a key of {self.article} {self.name}{hint}", one.at)
                 good = False
             else:
@@ -77,7 +83,8 @@ class Record(Value):
         return given, good and not any_bad(given.values())
 
     def _has_all(self, item, path, faults):
-        missing = [name for name, key in self.keys.items() if key.required and name not in item.value]
+        there = {*item.value, *(self.others.get(name) for name in item.value)}  # of those said otherwise a fault tells already
+        missing = [name for name, key in self.keys.items() if key.required and name not in there]
         for name in missing:
             self.refuse(item, joined(path, name), faults, f"is missing: {self.keys[name].value.words}", item.at)
         return not missing
@@ -124,6 +131,7 @@ class Kinds(Value):
     doc: str
     kinds: dict  # kind -> Record or any value
     names: Name | None = None
+    others: dict = field(default_factory=dict)  # as of a Record
 
     @property
     def words(self):
@@ -140,7 +148,7 @@ class Kinds(Value):
             return self.refuse(item, path, faults)
         for name, one in item.value.items():
             if name not in self.kinds:
-                hint = f"; there are {', '.join(self.kinds)}{suggestion(name, self.kinds)}"
+                hint = said_otherwise(name, self.others) or f"; there are {', '.join(self.kinds)}{suggestion(name, self.kinds)}"
                 return self.refuse(one, joined(path, name), faults, f"is not a kind of {self.name}{hint}", one.at)
         if len(item.value) > 1:
             return self.refuse(item, path, faults, f"must be one {self.name}, not {' and '.join(item.value)}", item.at)

@@ -1,7 +1,7 @@
 """The part of the table of scene files for shapes and rotations."""
 
 from gravel.scenefile.records import Key, Kinds, Record
-from gravel.scenefile.values import Either, Many, Name, Number, Text, Vector, Whole, YesNo
+from gravel.scenefile.values import Angle, Either, Many, Name, Number, Text, Vector, Whole, YesNo
 from gravel.shapes import SOLIDS, Plane
 
 SIZE = Number("m", above=0.0)
@@ -14,8 +14,8 @@ ROTATION = Record(
     {
         "quaternion": Key(Vector(4, direction=True), "(w, x, y, z)"),
         "axis": Key(Vector(3, direction=True), "rotation axis, with angle"),
-        "angle": Key(Number("degrees"), "right-handed angle about the axis"),
-        "euler": Key(Vector(3, "degrees"), "rotations about x, then y, then z of the world"),
+        "angle": Key(Angle(), "right-handed angle about the axis"),
+        "euler": Key(Many(Angle(), 3, 3), "rotations about x, then y, then z of the world"),
     },
     (("quaternion",), ("axis", "angle"), ("euler",)),
 )
@@ -109,4 +109,5 @@ _PART = Record(
         "relative_density": Key(Number(above=0.0), "factor for the density of the material", default=1),
     },
 )
+SHAPE.kinds["compound"].others["parts"] = "items"
 SHAPE.kinds["compound"].keys["items"] = Key(Many(_PART, 1), "the shapes and their poses", required=True)

@@ -6,9 +6,10 @@ import math
 import numpy as np
 
 from gravel.detection.find import detect_scene
+from gravel.model.materials import DEFAULT
 from gravel.model.motion import Oscillation
 from gravel.shapes.kinds import NAMES, half_thickness
-from gravel.state import IMMOVABLE, LINEAR, SHAPE, STATUS, can_move
+from gravel.state import IMMOVABLE, LINEAR, MATERIAL, SHAPE, STATUS, can_move
 
 OVERLAP = 0.01  # of the smaller body's radius: what is worth a warning
 LONGEST_WAY = 0.5  # of a body's half thickness that it may move in a step
@@ -27,13 +28,23 @@ def summary(setup) -> list[str]:
     fixed = int(np.count_nonzero(status == IMMOVABLE)) - driven
     bodies = f"{len(scene)} bod{'y' if len(scene) == 1 else 'ies'}"
     lines = [f"{bodies}: {int(can_move(status).sum())} free, {fixed} fixed, {driven} with a motion ({shapes or 'none yet'})"]
-    lines.append(", ".join(_counted(*one) for one in ((len(scene.materials), "material"), (len(scene.mechanism), "joint"))))
+    lines.append(", ".join([_material_words(setup), _counted(len(scene.mechanism), "joint")]))
     if setup.pours:
         lines.append("poured during the run: " + "; ".join(_pour_words(make()) for make in setup.pours))
     mass = float((1.0 / scene.bodies.inverse_mass[can_move(status), 0]).sum())
     steps = math.ceil(setup.time / setup.dt - 1e-6)
     lines.append(f"{mass:.4g} kg movable mass; {setup.time:g} s in {steps} steps of {setup.dt:g} s")
     return lines
+
+
+def _material_words(setup):
+    """How many materials the file has, which of them nobody is made of, and whether bodies go without one."""
+    scene = setup.scene
+    idle = [repr(name) for name, used in setup.materials.items() if not used]
+    default = any(scene.materials[int(number)] is DEFAULT for number in np.unique(scene.bodies.tag[:, MATERIAL]))
+    words = _counted(len(setup.materials), "material")
+    words += f" (nothing is made of {', '.join(idle)})" if idle else ""
+    return words + (" and the default one" if default else "")
 
 
 def _plural(name):

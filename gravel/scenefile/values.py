@@ -5,6 +5,7 @@
 """
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +104,31 @@ class Number(Value):
     def schema(self, definitions):
         limits = {"exclusiveMinimum": self.above, "minimum": self.minimum, "maximum": self.maximum}
         return {"type": "number", **{name: limit for name, limit in limits.items() if limit is not None}}
+
+
+ANGLE = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *(deg|rad)")
+
+
+@dataclass(frozen=True)
+class Angle(Value):
+    """An angle with its unit, ``20 deg`` or ``0.35 rad``; in rad. A number alone could be either and is refused, but for 0."""
+
+    words = "an angle with its unit, such as 20 deg or 0.349 rad"
+
+    def takes(self, item):
+        return isinstance(item.value, (str, int, float)) and not isinstance(item.value, bool)
+
+    def check(self, item, path, faults):
+        found = ANGLE.fullmatch(item.value.strip()) if isinstance(item.value, str) else None
+        if found is not None and math.isfinite(value := float(found[1])) and abs(value) <= LARGEST:
+            return math.radians(value) if found[2] == "deg" else value
+        if item.value == 0 and self.takes(item):
+            return 0.0
+        hint = f": write {item.value:g} deg or {item.value:g} rad" if isinstance(item.value, (int, float)) and self.takes(item) else ""
+        return self.refuse(item, path, faults, f"must be {self.words}, not {item.kind}{hint}")
+
+    def schema(self, definitions):
+        return {"anyOf": [{"const": 0}, {"type": "string", "pattern": f"^ *{ANGLE.pattern} *$"}]}
 
 
 @dataclass(frozen=True)

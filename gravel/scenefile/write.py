@@ -63,6 +63,7 @@ def write_scene(scene, path, simulation, title="", extra=None, notes=(), new=Fal
         sections["joints"] = joints
     if ignore := _ignore_keys(scene, writer):
         sections["ignore"] = ignore
+    sections = writer.without_idle_names(sections)
     sections = _in_order({**_material_keys(scene, writer.material_names), **sections, **(extra or {}), "simulation": simulation})
     notes = [*writer.notes, *notes]
     for file in writer.files if new else ():

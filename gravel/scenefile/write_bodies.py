@@ -29,17 +29,41 @@ class BodyWriter:
         self.notes: list[str] = []
         self.material_names = _material_names(scene.materials)
         self._names: dict[int, str] = {}  # id -> what others call it
+        self._given, self._groups = _given_names(scene.body_names)  # id -> its own name; (first, behind the last) -> name of a group
+        self._asked: set[str] = set()  # names that were made up and that others use
+        self._made_up: set[str] = set()
         self._shapes: dict[int, tuple] = {}  # geometry -> (name, keys)
         self._motions: dict[int, tuple] = {}  # id of the motion object -> (name, keys)
         self._said: set[str] = set()
 
     def name_of(self, body) -> str:
-        return "world" if body is None else self._names[int(body)]
+        if body is None:
+            return "world"
+        self._asked.add(self._names[int(body)].partition("[")[0])
+        return self._names[int(body)]
+
+    def without_idle_names(self, sections) -> dict:
+        """The sections without names that were made up and that nothing else in the file uses."""
+        idle = self._made_up - self._asked
+        for name in ("bodies", "grains", "more_bodies"):
+            for keys in sections.get(name, ()):
+                if keys["name"] in idle:
+                    del keys["name"]
+        return sections
+
+    def _own_name(self, name, fallback):
+        """A name that the scene gave, or one that is made up and that the scene gave to nobody."""
+        if name is not None:
+            return name
+        while fallback in self.scene.body_names:
+            fallback += "'"
+        self._made_up.add(fallback)
+        return fallback
 
     def sections(self) -> dict:
         """The sections shapes, motions, bodies, grains and more_bodies."""
         runs = self._runs()
-        many = [k for k, (first, last) in enumerate(runs) if last - first >= self._least(first)]
+        many = [k for k, (first, last) in enumerate(runs) if last - first >= self._least(first) or (first, last) in self._groups]
         start, stop = (many[0], many[-1] + 1) if many else (len(runs), len(runs))
         singles = [self._single(body) for first, last in runs[:start] for body in range(first, last)]
         bulks = [self._bulk(np.arange(first, last), k + 1) for k, (first, last) in enumerate(runs[start:stop])]
@@ -51,6 +75,9 @@ class BodyWriter:
             "grains": bulks,
             "more_bodies": after,
         }
+        lost = set(self.scene.body_names) - set(self._names.values()) - {name.partition("[")[0] for name in self._names.values()}
+        for name in sorted(lost):
+            self._say(f"the name {name!r}: a file has one for each body or group of bodies that are alike, and none that is 'world'")
         return {name: value for name, value in found.items() if value}
 
     # --- who is alike
@@ -75,9 +102,11 @@ class BodyWriter:
             force = tuple(np.concatenate(self.scene.forces[body]).tolist()) if body in self.scene.forces else None
             key = id(motion) if motion is not None else None, id(surface) if callable(surface) else surface, force
             marks[body] = known.setdefault(key, len(known) + 1)
-        alone = self.scene.mechanism.bodies()
+        for k, (first, stop) in enumerate(self._groups):  # a group is not written together with others
+            marks[first:stop] += (len(known) + 1) * (k + 1)
+        alone = np.union1d(self.scene.mechanism.bodies(), list(self._given)).astype(np.int64)
         if len(alone) <= MOST_SINGLE:
-            marks[alone] = len(known) + 1 + np.arange(len(alone))
+            marks[alone] = marks.max(initial=0) + 1 + np.arange(len(alone))
         return marks
 
     # --- what a body has
@@ -148,7 +177,7 @@ class BodyWriter:
 
     # --- one by one
     def _single(self, body) -> dict:
-        self._names[body] = name = f"body {body}"
+        self._names[body] = name = self._own_name(self._given.get(body), f"body {body}")
         kind, geometry = int(self.bodies.tag[body, SHAPE]), int(self.bodies.geometry[body])
         keys: dict[str, Any] = {"name": name}
         if geometry == NONE:
@@ -171,7 +200,7 @@ class BodyWriter:
 
     # --- in bulk
     def _bulk(self, ids, number) -> dict:
-        name = f"grains {number}"
+        name = self._own_name(self._groups.get((int(ids[0]), int(ids[-1]) + 1)), f"grains {number}")
         self._names.update({body: f"{name}[{k}]" for k, body in enumerate(ids.tolist())} if len(ids) > 1 else {int(ids[0]): name})
         body = int(ids[0])
         kind, geometry, sizes = int(self.bodies.tag[body, SHAPE]), int(self.bodies.geometry[body]), self.bodies.extent[ids]
@@ -227,6 +256,20 @@ class BodyWriter:
             shape = scaled(one, extent[:, 0])
         density = self.scene.materials[int(self.bodies.tag[body, MATERIAL])].density
         return shape.volumes(len(ids)) * density, shape.inertias(given)
+
+
+def _given_names(names):
+    """(id -> name, (first id, behind the last) -> name of a group), of those that a file can hold."""
+    single: dict[int, str] = {}
+    groups: dict[tuple[int, int], str] = {}
+    for name, ids in names.ranges.items():
+        if name == "world" or "[" in name:
+            continue
+        if isinstance(ids, range):
+            groups.setdefault((ids.start, ids.stop), name)
+        else:
+            single.setdefault(ids, name)
+    return single, groups
 
 
 def _csv_text(rows) -> str:

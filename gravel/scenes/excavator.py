@@ -85,11 +85,11 @@ def tilt(angle):
     return from_rotation_vector((0, -angle, 0))
 
 
-def add_bar(scene, start, end, thick, mass, steel, y=0.0):
+def add_bar(scene, start, end, thick, mass, steel, y=0.0, name=None):
     along = np.asarray(end) - start
     shape = Box((0.5 * np.linalg.norm(along), thick, thick))
     middle = at(0.5 * (np.asarray(start) + end), y)
-    return scene.add_body(shape, middle, steel, quaternion=tilt(np.arctan2(along[1], along[0])), mass=mass, group=ARM)
+    return scene.add_body(shape, middle, steel, quaternion=tilt(np.arctan2(along[1], along[0])), mass=mass, group=ARM, name=name)
 
 
 def pin(scene, a, b, point, **options):
@@ -124,10 +124,10 @@ def build(bodies, seed):
     places = staggered(bodies, *BED[:2], radius, rng)
     grains = scene.add_bodies(Sphere(radius * rng.uniform(0.8, 1.0, bodies)), places, sand)
     elbow, wrist = joints_at(0.0)
-    boom = add_bar(scene, FOOT, elbow, 0.1, 250.0, steel)
-    stick = add_bar(scene, elbow, wrist, 0.08, 120.0, steel)
+    boom = add_bar(scene, FOOT, elbow, 0.1, 250.0, steel, name="boom")
+    stick = add_bar(scene, elbow, wrist, 0.08, 120.0, steel, name="stick")
     bucket_angle = angles_at(0.0)[2]
-    bucket = scene.add_body(bucket_shape(), at(wrist), steel, quaternion=tilt(bucket_angle), mass=60.0, group=SHOVEL)
+    bucket = scene.add_body(bucket_shape(), at(wrist), steel, quaternion=tilt(bucket_angle), mass=60.0, group=SHOVEL, name="bucket")
     pin(scene, None, boom, FOOT)
     pin(scene, boom, stick, elbow)
     curl = lambda time: float(angles_at(time)[2] - angles_at(time)[1])  # noqa: E731
@@ -142,7 +142,6 @@ def build(bodies, seed):
         1e-3,
         TIME,
         lambda s, r: check(s, r, bucket, grains, cylinders, wrist_joint, radius),
-        body_names={"boom": boom, "stick": stick, "bucket": bucket},
         joint_names={"bucket": wrist_joint, "boom_cylinder": cylinders[0], "stick_cylinder": cylinders[1]},
     )
 

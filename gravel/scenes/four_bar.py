@@ -19,9 +19,9 @@ def build(bodies, seed):
     crank_end = np.array([CRANK, 0.0])
     rocker_end = joint_of(crank_end)
     bars = [
-        bar(scene, (0, 0), crank_end, 0.0),
-        bar(scene, crank_end, rocker_end, 0.06),
-        bar(scene, (GROUND, 0), rocker_end, 0.0),
+        bar(scene, (0, 0), crank_end, 0.0, "crank"),
+        bar(scene, crank_end, rocker_end, 0.06, "coupler"),
+        bar(scene, (GROUND, 0), rocker_end, 0.0, "rocker"),
     ]
     pin = lambda a, b, at, **options: scene.add_joint(Revolute(a, b, (at[0], 0, at[1]), (0, -1, 0), **options))  # noqa: E731
     drive = pin(None, bars[0], (0, 0), motor=SpeedMotor(SPEED))
@@ -35,18 +35,17 @@ def build(bodies, seed):
         3.4,
         lambda s, r: check(s, r, drive, rocker, bars),
         options={"precision": "double"},
-        body_names=dict(zip(("crank", "coupler", "rocker"), bars)),
         joint_names={"crank": drive, "rocker": rocker},
     )
 
 
-def bar(scene, start, end, aside):
+def bar(scene, start, end, aside, name):
     """A bar from start to end in the plane of x and z."""
     start, end = np.asarray(start, float), np.asarray(end, float)
     along, middle = end - start, 0.5 * (start + end)
     turn = from_rotation_vector((0, -np.arctan2(along[1], along[0]), 0))
     half = Box((0.5 * np.linalg.norm(along), 0.015, 0.02))
-    return scene.add_body(half, (middle[0], aside, middle[1]), quaternion=turn)
+    return scene.add_body(half, (middle[0], aside, middle[1]), quaternion=turn, name=name)
 
 
 def joint_of(crank_end):

@@ -18,8 +18,7 @@ class Setup:
     observers: list = field(default_factory=list)
     options: dict = field(default_factory=dict)  # further arguments of Simulation
     curve: object = None  # a Curve that the observers fill
-    body_names: dict = field(default_factory=dict)  # of the parts of a machine -> ids
-    joint_names: dict = field(default_factory=dict)
+    joint_names: dict = field(default_factory=dict)  # of a machine -> ids
 
     def watchers(self):
         """The observers, as a run calls them: what they look at is all of the simulation, however many processes share it."""

@@ -14,9 +14,9 @@ CRANK, ROD, SPEED = 0.2, 0.6, 2 * np.pi  # m, m, rad/s: a turn a second
 
 def build(bodies, seed):
     scene = Scene()
-    crank = scene.add_body(Box((CRANK / 2, 0.02, 0.02)), (CRANK / 2, 0, 0), mass=1.0)
-    rod = scene.add_body(Box((ROD / 2, 0.015, 0.015)), (CRANK + ROD / 2, 0.05, 0), mass=2.0)
-    piston = scene.add_body(Box((0.05, 0.05, 0.05)), (CRANK + ROD, 0.15, 0), mass=3.0)
+    crank = scene.add_body(Box((CRANK / 2, 0.02, 0.02)), (CRANK / 2, 0, 0), mass=1.0, name="crank")
+    rod = scene.add_body(Box((ROD / 2, 0.015, 0.015)), (CRANK + ROD / 2, 0.05, 0), mass=2.0, name="rod")
+    piston = scene.add_body(Box((0.05, 0.05, 0.05)), (CRANK + ROD, 0.15, 0), mass=3.0, name="piston")
     across = (0, -1, 0)  # so that a positive turn lifts the crank
     motor = scene.add_joint(Revolute(None, crank, (0, 0, 0), across, motor=SpeedMotor(SPEED)))
     crank_pin = scene.add_joint(Revolute(crank, rod, (CRANK, 0, 0), across))
@@ -30,7 +30,6 @@ def build(bodies, seed):
         lambda s, r: check(s, r, motor, slide, work),
         [work],
         {"precision": "double"},
-        body_names={"crank": crank, "rod": rod, "piston": piston},
         joint_names={"crank": motor, "crank_pin": crank_pin, "piston_pin": piston_pin, "piston": slide},
     )
 

@@ -66,7 +66,7 @@ class Vehicle:
 
     def __init__(self, scene, x, height, steel, rubber):
         hull = Box((AXLE, 0.5 * (TRACK_GAUGE - TRACK_WIDTH) - 0.02, 0.2))
-        self.chassis = scene.add_body(hull, (x, 0, height + 0.1), steel, mass=1200.0)
+        self.chassis = scene.add_body(hull, (x, 0, height + 0.1), steel, mass=1200.0, name="chassis")
         self.shoes, self.pins, self.drives, self.wheels = [], [], [], []
         for side in (-0.5 * TRACK_GAUGE, 0.5 * TRACK_GAUGE):
             self._add_wheels(scene, np.array([x, side, height]), steel)
@@ -118,7 +118,6 @@ def build(bodies, seed):
         1e-3,
         2.5,
         lambda s, r: check(s, r, vehicle, grains, start, radius),
-        body_names={"chassis": vehicle.chassis},
         joint_names=dict(zip(("right_sprocket", "left_sprocket"), vehicle.drives)),
     )
 

@@ -6,7 +6,6 @@ and, of closed meshes, the mass properties. A closed mesh is one-sided (behind a
 """
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from gravel import checks
+from gravel.cautions import warn
 from gravel.printing import formatting
 from gravel.rotations import conjugate, rotate
 from gravel.shapes.geometry import NONE, Geometry, tree_of
@@ -101,7 +101,7 @@ class Mesh(Surface):
         triangles, adjacent = without_slivers(vertices, triangles, edges.adjacent())
         self._set(vertices=vertices, triangles=triangles, adjacent=adjacent)
         if done:
-            warnings.warn(f"{name} was repaired: {', '.join(done)}", stacklevel=4 if self.source else 3)
+            warn(f"{name} was repaired: {', '.join(done)}")
 
     def _checked(self, repair):
         if not isinstance(repair, (bool, np.bool_)):

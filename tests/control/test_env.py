@@ -83,12 +83,12 @@ def test_a_reset_takes_up_the_start_to_the_last_bit_and_the_seed_decides_the_res
 def test_grains_and_inlets_start_anew():
     scene = gv.Scene()
     scene.add_body(gv.Plane(), fixed=True)
-    paddle = scene.add_body(gv.Box((0.2, 0.02, 0.1)), (0, 0, 0.11), mass=2.0)
+    paddle = scene.add_body(gv.Box((0.2, 0.02, 0.1)), (0, 0, 0.11), mass=2.0, name="paddle")
     scene.add_joint(gv.Revolute(None, paddle, (0, 0, 0.11), motor=gv.SpeedMotor(0.0, limit=50.0)))
     inlet = gv.pour(gv.Sphere(0.03), gv.BoxRegion((-0.2, -0.2, 0.3), (0.2, 0.2, 0.5)), number_rate=200)
     env = gv.env.make(
         scene, {"motor.paddle.speed": (-3, 3)}, ["joint.paddle.motor_torque", "body.paddle.contact_force", ("grains", count)],
-        dt=2e-3, joint_names={"paddle": 0}, body_names={"paddle": paddle}, observers=[inlet], frame_skip=20,
+        dt=2e-3, joint_names={"paddle": 0}, observers=[inlet], frame_skip=20,
     )  # fmt: skip
     ends = []
     for _ in range(2):

@@ -315,4 +315,4 @@ def test_the_vehicle_is_driven_from_outside(tmp_path):
             sim.step()
             sim.step()
         seen = tool.get(*(f"body.chassis.position.{axis}" for axis in "xyz"), "joint.right_sprocket.motor_torque")
-    assert seen == [*sim.positions[setup.body_names["chassis"]], sim.joints.motor_torque[drives[0]]]
+    assert seen == [*sim.positions[sim.body_names["chassis"]], sim.joints.motor_torque[drives[0]]]

@@ -12,8 +12,8 @@ from gravel.control.sources import machine_of
 def drop(**options):
     """A ball that floats, with no gravity."""
     scene = gv.Scene(gravity=(0, 0, 0))
-    scene.add_body(gv.Sphere(0.1), (0, 0, 1), mass=2.0)
-    return machine_of(scene, dt=1e-3, body_names={"ball": 0}, **options)
+    scene.add_body(gv.Sphere(0.1), (0, 0, 1), mass=2.0, name="ball")
+    return machine_of(scene, dt=1e-3, **options)
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def test_belts_and_driven_bodies_move_as_they_are_told(hopper):
 
 def test_the_force_of_contacts_is_the_weight_at_rest():
     scene = gv.Scene()
-    scene.add_body(gv.Plane(), fixed=True)
-    scene.add_body(gv.Sphere(0.1), (0, 0, 0.1), mass=2.0)
-    source = machine_of(scene, dt=2e-3, body_names={"floor": 0, "ball": 1})
+    scene.add_body(gv.Plane(), fixed=True, name="floor")
+    scene.add_body(gv.Sphere(0.1), (0, 0, 0.1), mass=2.0, name="ball")
+    source = machine_of(scene, dt=2e-3)
     assert np.array_equal(read(source, "body.ball.contact_force"), np.zeros(3))  # before the first step
     source.plant.advance(200)
     assert np.allclose(read(source, "body.ball.contact_force"), (0, 0, 2 * 9.81), atol=1e-2)
@@ -176,8 +176,8 @@ def test_wrong_sources_are_refused():
         machine_of(gv.Scene())
     with pytest.raises(ValueError, match="did you mean 'slider-crank'"):
         machine_of("slider-crnk")
-    with pytest.raises(ValueError, match="body 'ball' must be an id below 1, not 7"):
-        machine_of(drop().plant.simulation, body_names={"ball": 7})
+    with pytest.raises(ValueError, match="joint 'crank' must be an id below 0, not 7"):
+        machine_of(drop().plant.simulation, joint_names={"crank": 7})
     with pytest.raises(ValueError, match="dt must be left out for Simulation"):
         machine_of(drop().plant.simulation, dt=1e-3)
     with pytest.raises(TypeError, match="observers must hold functions"):

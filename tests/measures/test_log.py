@@ -125,3 +125,15 @@ def test_what_is_no_log_is_refused_by_name(call, tmp_path, content):
     (tmp_path / "bad.csv").write_bytes(content.encode("latin1"))
     done = call("plot", "bad.csv")
     assert done.exit_code == 1 and "bad.csv" in done.output
+
+
+def test_what_does_not_fit_yet_is_nan_in_a_log_and_does_not_end_the_run(tmp_path):
+    """A bed that has no slope yet, by a function that does not tell the shape of its numbers."""
+    scene = gv.Scene()
+    scene.add_bodies(gv.Sphere(0.05), [(0.1 * i, 0.1 * j, 0.1 * ((7 * i + 3 * j) % 5)) for i in range(8) for j in range(3)])
+    sim = gv.Simulation(scene, 1e-4)
+    log = gv.measures.Log(tmp_path / "a.csv", angle=lambda sim: gv.measures.dynamic_angle(sim, "y"))
+    sim.run(until=2e-4, observers=[log])
+    log.close()
+    rows = (tmp_path / "a.csv").read_text().splitlines()
+    assert rows[0] == "time,angle" and [row.split(",")[1] for row in rows[2:]] == ["nan", "nan"]

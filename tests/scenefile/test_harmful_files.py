@@ -206,9 +206,12 @@ def test_fractions_that_no_packing_has_are_refused_at_once(folder):
 
 # --- words
 def test_escape_sequences_do_not_reach_the_terminal(folder):
-    (folder / "a.yaml").write_text('title: "\\e[31mred\\e]0;title\\a"\n' + BALL.replace("name: ball", 'name: "\\e[2Jball"'))
+    (folder / "a.yaml").write_text('title: "\\e[31mred\\e]0;title\\a"\n' + BALL)
     printed = call("check", "a.yaml")
     assert printed.exit_code == 0 and "\x1b" not in printed.output and "\x07" not in printed.output and "red" in printed.output
+    (folder / "a.yaml").write_text(BALL.replace("name: ball", 'name: "\\e[2Jball"'))
+    printed = call("check", "a.yaml")
+    assert printed.exit_code == 1 and "\x1b" not in printed.output and "must be a text of one line" in printed.output
     (folder / "a.yaml").write_text(BALL + '"\\e[31mkey": 1\n"b\\u202ec": 2\n')
     printed = call("run", "a.yaml")
     assert printed.exit_code == 1 and "\x1b" not in printed.output and "\u202e" not in printed.output and "key" in printed.output

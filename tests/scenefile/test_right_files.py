@@ -48,12 +48,12 @@ shapes:
       items:
         - {shape: {sphere: {radius: 0.1}}, position: [0, 0, 0.2], relative_density: 2}
         - shape: {box: {half_extents: [0.02, 0.03, 0.2]}}
-          rotation: {axis: [0, 0, 1], angle: 45}
+          rotation: {axis: [0, 0, 1], angle: 45 deg}
 bodies:
   - {shape: {plane: {normal: [0, 0, 2], offset: -1}}, fixed: true, material: a}
   - {shape: {ellipsoid: {radii: [0.1, 0.2, 0.3]}}, position: [1, 2, 3], rotation: {quaternion: [1, 1, 0, 0]}, material: a}
-  - {shape: {capsule: {radius: 0.1, half_length: 0.3}}, rotation: {axis: [0, 3, 0], angle: 30}, velocity: [1, 0, 0]}
-  - {shape: {cylinder: {radius: 0.1, half_length: 0.3}}, rotation: {euler: [10, 20, 30]}, angular_velocity: [0, 0, 2]}
+  - {shape: {capsule: {radius: 0.1, half_length: 0.3}}, rotation: {axis: [0, 3, 0], angle: 30 deg}, velocity: [1, 0, 0]}
+  - {shape: {cylinder: {radius: 0.1, half_length: 0.3}}, rotation: {euler: [10 deg, 20 deg, 30 deg]}, angular_velocity: [0, 0, 2]}
   - {shape: {cone: {radius: 0.1, height: 0.3}}, mass: 7, group: 3, force: [0, 0, 1]}
   - {shape: dumbbell, inertia: [1, 1.5, 2], position: [0, 5, 0]}
   - {shape: {hull: {points: [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], scale: 0.5}}, position: [9, 0, 0]}
@@ -61,7 +61,7 @@ bodies:
   - {shape: {height_field: {heights: [[0, 0.1], [0.2, 0.1], [0, 0]], spacing: [1, 2], origin: [-1, -1]}}, fixed: true}
   - shape:
       mesh: {vertices: [[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles: [[0, 1, 2]], sheet: true}
-    motion: {oscillation: {amplitude: [0, 0, 0.1], frequency: 3, phase: 0.5}}
+    motion: {oscillation: {amplitude: [0, 0, 0.1], frequency: 3, phase: 0.5 rad}}
     surface_velocity: {velocity: [1, 0, 0], angular_velocity: [0, 0, 2]}
 """
     )
@@ -160,7 +160,7 @@ bodies:
     shape: {sphere: {radius: 0.1}}
   - shape: {sphere: {radius: 0.1}}
     position: [3, 0, 0]
-    motion: {table: {times: [0, 2], displacements: [[0, 0, 0], [0, 0, 1]], turns: [[0, 0, 0], [0, 0, 90]]}}
+    motion: {table: {times: [0, 2], displacements: [[0, 0, 0], [0, 0, 1]], turns: [[0, 0, 0], [0, 0, 90 deg]]}}
 joints:
   - prismatic: {between: [world, a], axis: [1, 0, 0], motor: {speed: {times: [0, 1, 2], values: [0, 3, 3]}}}
 """
@@ -393,3 +393,29 @@ def test_a_table_that_is_cut_off_is_refused(read, tmp_path):
     (tmp_path / "t.npz").write_bytes((tmp_path / "t.npz").read_bytes()[:300])
     with pytest.raises(ValueError, match="cannot be read as one"):
         read("grains: [{shape: {sphere: {radius: 0.1}}, placement: {table: {file: t.npz}}}]\n")
+
+
+@pytest.mark.parametrize(("text", "angle"), [("90 deg", np.pi / 2), ("1.5 rad", 1.5), ("-.5e1deg", np.radians(-5)), ("0", 0.0)])
+def test_angles_carry_their_unit(read, text, angle):
+    scene = read(f"bodies: [{{shape: {{sphere: {{radius: 1}}}}, rotation: {{axis: [0, 0, 2], angle: {text}}}}}]\n").scene
+    assert np.allclose(scene.bodies.quaternion[0], (np.cos(angle / 2), 0, 0, np.sin(angle / 2)))
+
+
+def test_springs_let_their_bodies_collide_and_joints_do_not():
+    from gravel.scenefile.joint_language import JOINT, JOINT_KINDS
+
+    for word, record in JOINT.kinds.items():
+        if "collide" in record.keys:
+            assert record.keys["collide"].default == JOINT_KINDS[word].__dataclass_fields__["collide"].default
+    assert JOINT.kinds["spring"].keys["collide"].default and not JOINT.kinds["revolute"].keys["collide"].default
+
+
+def test_a_summary_counts_the_materials_of_the_file(read):
+    from gravel.scenefile.summary import summary
+
+    text = "materials: {glass: {}, idle: {}, sand: {}}\npairs: [{materials: [glass, idle], friction: 0.1}]\n"
+    text += "bodies: [{shape: {sphere: {radius: 1}}, material: glass}]\n"
+    pour = "{pour: {inlet: {sphere: {centre: [0, 0, 5], radius: 1}}, number_rate: 10}}"
+    text += f"grains: [{{shape: {{sphere: {{radius: 0.1}}}}, material: sand, velocity: [0, 0, -9], placement: {pour}}}]\n"
+    assert "3 materials (nothing is made of 'idle'), 0 joints" in summary(read(text))
+    assert "0 materials and the default one, 0 joints" in summary(read("bodies: [{shape: {sphere: {radius: 1}}}]\n"))

@@ -1,17 +1,18 @@
 """The kinds of plot by name: the source, panels and options of each.
 
-``of`` is the source of the panels of a kind: a "run" (an open ``Result``), a "moment" (one of its frames, or a ``Simulation``), a
-"problem" (a ``Simulation`` whose next step is to be solved), or a "log" (a CSV file). Panels are functions of that and of axes; or there
-is one function ``panels_of`` of that, which gives functions of axes.
+``of`` is the source of the panels of a kind: a "run" (an open ``Result``), a "map" (a ``WearMap``, or a run of which one is made), a
+"moment" (one of its frames, or a ``Simulation``), a "problem" (a ``Simulation`` whose next step is to be solved), or a "log" (a CSV
+file). Panels are functions of that and of axes; or there is one function ``panels_of`` of that, which gives functions of axes.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from gravel.view.plots import columns, convergence, frames, joints, moments, steps
+from gravel.view.plots import bodies, columns, convergence, frames, grains, joints, moments, steps
 
 PROFILE = ("frame", "axis", "bins", "region")
+MAP = ("body", "coefficient", "hardness", "edge")
 
 
 class Kind(NamedTuple):
@@ -71,6 +72,31 @@ KINDS = {
         "moment",
         (moments.size_numbers, moments.size_shares),
         options=("frame", "bins"),
+    ),
+    "segregation": Kind(
+        "of a frame: share of --which by mass over height, or along --axis",
+        "moment",
+        (grains.segregation,),
+        options=(*PROFILE, "which"),
+    ),
+    "mixing": Kind("over the frames: Lacey's index of --which", "run", panels_of=grains.mixing_panels, options=("which", "cell")),
+    "dynamic-angle": Kind("over the frames: slope of the bed in a drum", "run", panels_of=grains.angle_panels, options=("axis", "width")),
+    "repose": Kind("over the frames: slope of a heap", "run", panels_of=grains.repose_panels),
+    "residence": Kind(
+        "residence times in --region, and bodies in it over the frames", "run", panels_of=grains.residence_panels, options=("region",)
+    ),
+    "machine": Kind(
+        "over the frames: force, torque and power of the contacts of --body",
+        "run",
+        panels_of=bodies.machine_panels,
+        options=("body", "point"),
+    ),
+    "pressure": Kind("map of the pressure on --body, mean and largest", "map", panels_of=bodies.pressure_panels, options=("body", "edge")),
+    "wear": Kind(
+        "map of sliding work on --body, and of Archard wear if --coefficient and --hardness are given",
+        "map",
+        panels_of=bodies.wear_panels,
+        options=MAP,
     ),
     "solvers": Kind(
         "of a checkpoint or a scene's name: residual over the iterations of all solvers",

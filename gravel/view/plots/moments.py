@@ -38,15 +38,15 @@ def forces(moment, axes, bins=30, region=None):
 # --- along an axis
 def packing(moment, axes, axis="z", bins=20, region=None):
     places, values = measures.packing_profile(moment, axis, bins, region)
-    _along(axes, places, {None: values}, "packing fraction")
-    axes.set_title(_within(moment, places))
+    along_axis(axes, places, {None: values}, "packing fraction")
+    axes.set_title(within(moment, places))
     _set_low(axes, places, 0.0)
 
 
 def coordination(moment, axes, axis="z", bins=20, region=None):
     places, values = measures.coordination_profile(moment, axis, bins, region)
-    _along(axes, places, {None: values}, "coordination number, partners of a body")
-    axes.set_title(_within(moment, places))
+    along_axis(axes, places, {None: values}, "coordination number, partners of a body")
+    axes.set_title(within(moment, places))
     _set_low(axes, places, 0.0)
 
 
@@ -72,11 +72,11 @@ def velocity(moment, axes, axis="z", component=None, bins=20, region=None):
         speed = component == "speed"
         curves = {None: np.linalg.norm(means, axis=1) if speed else means[:, "xyz".index(component)]}
         label = "mean velocity, its length, m/s" if speed else f"mean velocity along {component}, m/s"
-    _along(axes, places, curves, label)
-    axes.set_title(_within(moment, places))
+    along_axis(axes, places, curves, label)
+    axes.set_title(within(moment, places))
 
 
-def _along(axes, places, curves, label):
+def along_axis(axes, places, curves, label):
     """Curves over the middles of slabs; heights are drawn upwards."""
     upright, words = places.axis == 2, "height z, m" if places.axis == 2 else f"{'xy'[places.axis]}, m"
     for name, values in curves.items():
@@ -91,7 +91,7 @@ def _set_low(axes, places, low):
     axes.set_xlim(left=low) if places.axis == 2 else axes.set_ylim(bottom=low)
 
 
-def _within(moment, places):
+def within(moment, places):
     """When, and in which box."""
     spans = [f"{name} {low:.3g} to {high:.3g}" for name, low, high in zip("xyz", places.low, places.high)]
     return f"{_at(moment)}\nin the box {', '.join(spans)} m"

@@ -286,9 +286,10 @@ def body_facts(data, found, body):
     rows = (data["id"] == body).nonzero()[0]
     if not len(rows):
         raise ValueError(f"there is no body {body} in this frame")
-    row = int(rows[0])
+    row, names = int(rows[0]), data["body_names"]
     facts = {
         "id": body,
+        "name": names.of(body),
         "shape": SHAPES[int(data["shape"][row])].lower(),
         "material": colouring(data, "material").name_of(int(data["material"][row])),
         "movable": bool(data["movable"][row]),
@@ -302,7 +303,7 @@ def body_facts(data, found, body):
         own = table[(table.body_a == body) | (table.body_b == body)]
         others = own.body_a + own.body_b - body
         forces = (own.impulse**2).sum(axis=1) ** 0.5 / dt
-        facts["contacts"] = [[int(o), float(f), float(g)] for o, f, g in zip(others, forces, own.gap)]
+        facts["contacts"] = [[int(o), float(f), float(g), names.of(int(o))] for o, f, g in zip(others, forces, own.gap)]
     return facts
 
 

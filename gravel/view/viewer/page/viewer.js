@@ -367,7 +367,7 @@ async function tellPicked() {
   if (shown !== frame || facts.id !== state.selected) return; // another is told of by now
   drawPicked(row, facts.quaternion);
   tellRows([
-    ["body", `${facts.id}, ${facts.shape}, ${facts.material}${facts.movable ? "" : ", fixed or driven"}`],
+    ["body", `${facts.id}${facts.name ? ` (${facts.name})` : ""}, ${facts.shape}, ${facts.material}${facts.movable ? "" : ", fixed or driven"}`],
     ["position", vector(facts.position, "m")],
     ["velocity", `${vector(facts.velocity, "m/s")} (${short(size)})`],
     ["spin", vector(facts.angular_velocity, "rad/s")],
@@ -375,7 +375,7 @@ async function tellPicked() {
     ["radius, mass", `${short(facts.radius)} m, ${facts.movable ? short(facts.mass) + " kg" : "–"}`],
     ["process", String(facts.rank)],
     ["contacts", facts.contacts ? String(facts.contacts.length) : "not saved"],
-    ...(facts.contacts || []).slice(0, 12).map(([other, force, gap]) => ["", `with ${other}: ${short(force)} N, gap ${short(gap)} m`]),
+    ...(facts.contacts || []).slice(0, 12).map(([other, force, gap, name]) => ["", `with ${other}${name ? ` (${name})` : ""}: ${short(force)} N, gap ${short(gap)} m`]),
   ]);
 }
 
