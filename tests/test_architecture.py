@@ -44,7 +44,8 @@ ALLOWED = {
     "model": {"checks", "rotations"},
     "model.cell": {"checks", "engine"},
     "model.servo": PLAIN,
-    "shapes": {"checks", "rotations", "shapes"},
+    "cad": {"checks", "cad"},  # CAD files as numbers and arrays; the one place that knows the CAD kernel
+    "shapes": {"checks", "rotations", "shapes", "cad"},  # from files
     "joints": {"checks", "errors", "model.motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu", "gpu", "host.threads"},  # the one place that knows the engines; it imports them when they are asked for
     "host": ENGINE_ROOM | {"host", "model.materials"},  # what runs on the host for any engine
@@ -91,7 +92,7 @@ ALLOWED = {
     "running.run": {"checks", "errors", "interrupts", "running.communicator", "io"},
     "running.sweep": {"checks", "engine", "errors"},
     "simulation": PLAIN | {"interrupts", "contacts", "engine", "scene", "solvers", "running", "io"},
-    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
+    "io": PLAIN | {"cad", "contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
     | {"running.sleep", "running.communicator"},
     "measures": {"checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "model.cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}
