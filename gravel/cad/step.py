@@ -7,6 +7,7 @@ import fnmatch
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from gravel import checks
 INSTALL = 'pip install "gravel[cad]"'
 SUFFIXES = (".step", ".stp")
 BEGIN, END = b"ISO-10303-21", b"END-ISO-10303-21"
+UNNAMED = re.compile(r"Open CASCADE STEP translator.*|COMPOUND|SOLID|SHELL|=>.*")  # what Open CASCADE calls what was given no name
 TAIL = 4096  # bytes at the end, among which END must be
 LARGEST = 1e20  # m
 
@@ -105,7 +107,7 @@ def read_step(path: str | os.PathLike, tolerance: float | None = None, roots: An
     stem = os.path.splitext(os.path.basename(path))[0]
     for product in products:
         _check_volume(path, product, tolerance)
-    return Model(_clean(answer["name"]) or stem, answer["unit"], products, _named_parts(answer["parts"], stem))
+    return Model(_given(answer["name"]) or stem, answer["unit"], products, _named_parts(answer["parts"], stem))
 
 
 def read_as_one(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray, tuple[float, np.ndarray, np.ndarray] | None]:
@@ -202,10 +204,15 @@ def _clean(name):
     return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
 
 
+def _given(name):
+    """A name that somebody gave, or none."""
+    return "" if UNNAMED.fullmatch(name) else _clean(name)
+
+
 def _named_parts(given, stem):
     """Parts with unique names: that of the product, followed by .1, .2 ... where there are several of one name."""
-    paths = [[(_clean(product), _clean(instance), number) for product, instance, number in part["path"]] for part in given]
-    names = unique([path[-1][0] or path[-1][1] or stem for path in paths])
+    paths = [[(_given(product), _given(instance), number) for product, instance, number in part["path"]] for part in given]
+    names = unique([next((name for pair in reversed(path) for name in pair[:2] if name), stem) for path in paths])
     return [
         PlacedPart(
             name,

@@ -216,7 +216,7 @@ def axes_in(part: str, cylinders: list, pose: np.ndarray) -> list[Axis]:
     joined: list[list] = []  # of faces with (point, direction, low, high)
     for face in cylinders:
         direction = pose[:3, :3] @ face.direction
-        direction = direction * np.sign(direction[np.argmax(np.abs(np.round(direction, 9)))])
+        direction = direction * np.sign(direction[np.argmax(np.abs(np.round(direction, 9)))]) + 0.0  # which is never -0
         ends = [pose[:3, :3] @ (face.point + at * face.direction) + pose[:3, 3] for at in (face.low, face.high)]
         for one in joined:
             first, point, along = one[0][0], one[0][1][0], one[0][2]
