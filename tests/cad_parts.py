@@ -27,7 +27,9 @@ class Document:
         self.colours = XCAFDoc_DocumentTool.ColorTool_s(self.document.Main())
 
     def product(self, name, shape, colour=None):
-        inside = b3d.Compound(shape.solids()) if shape.solids() else shape  # a shape with a place would become an assembly
+        solids = shape.solids()
+        plain = len(solids) == 1 and solids[0].location == b3d.Location()
+        inside = solids[0] if plain else b3d.Compound(solids) if solids else shape  # a shape with a place would become an assembly
         return self._named(self.shapes.AddShape(inside.wrapped, False), name, colour)
 
     def assembly(self, name, components, colour=None):

@@ -2,7 +2,7 @@
 it stumbles over a damaged file: ``python kernel.py QUESTION.json FOLDER`` writes ``model.json`` and ``arrays.npz`` into FOLDER.
 
 Question: ``path``; ``tolerance`` m or null, of the triangles; ``roots``, folders that other files may be in, or null for any.
-Answer: ``name``, ``unit``, ``products`` (geometry, each once) and ``parts`` (where which product is), or ``refused``, a sentence's end.
+Answer: ``name``, ``unit``, ``references``, how many files it refers to, ``products`` (geometry, each once) and ``parts`` (where which product is), or ``refused``, a sentence's end.
 Lengths are in m, densities 1. It knows nothing of gravel, so that it starts at once.
 """
 
@@ -55,16 +55,17 @@ class Refused(Exception):
 
 # --- the file
 def read(path, roots):
-    """The document of a file, and the name of its length unit."""
+    """The document of a file, the name of its length unit, and how many other files it refers to."""
     reader = STEPCAFControl_Reader()
     reader.SetNameMode(True)
     reader.SetColorMode(True)
     read_into(reader, path)
-    check_references(path, reader.Reader(), roots, set())
+    references = set()
+    check_references(path, reader.Reader(), roots, references)
     document = TDocStd_Document(TCollection_ExtendedString("XCAF"))
     if not reader.Transfer(document):
         raise Refused("holds no part that can be read")
-    return document, unit_of(reader.Reader())
+    return document, unit_of(reader.Reader()), len(references)
 
 
 def read_into(reader, path):
@@ -357,9 +358,9 @@ def main(question, folder):
         asked = json.load(file)
     arrays = {}
     try:
-        document, unit = read(asked["path"], asked["roots"])
+        document, unit, references = read(asked["path"], asked["roots"])
         tree = Tree(document)
-        answer = {"name": tree.name, "unit": unit, "parts": tree.parts, "products": []}
+        answer = {"name": tree.name, "unit": unit, "references": references, "parts": tree.parts, "products": []}
         for number, shape in enumerate(tree.shapes):
             facts, (vertices, triangles) = product_of(shape, asked["tolerance"])
             answer["products"].append(facts)

@@ -22,9 +22,10 @@ from gravel import checks
 INSTALL = 'pip install "gravel[cad]"'
 SUFFIXES = (".step", ".stp")
 BEGIN, END = b"ISO-10303-21", b"END-ISO-10303-21"
-UNNAMED = re.compile(r"Open CASCADE STEP translator.*|COMPOUND|SOLID|SHELL|=>.*")  # what Open CASCADE calls what was given no name
+UNNAMED = re.compile(r"Open CASCADE STEP translator.*|COMPOUND|SOLID|SHELL|FACE|=>.*")  # what Open CASCADE calls what was given no name
 TAIL = 4096  # bytes at the end, among which END must be
 LARGEST = 1e20  # m
+LAST: dict[tuple, "Model"] = {}  # the file that was read last, in its state, since scripts and sweeps read one file several times
 
 
 class Cylinder(NamedTuple):
@@ -94,10 +95,23 @@ def read_step(path: str | os.PathLike, tolerance: float | None = None, roots: An
         raise ImportError(f"reading STEP files needs a CAD kernel, cadquery-ocp-novtk: {INSTALL}")
     real = os.path.realpath(path)
     roots = [os.path.dirname(real)] if roots == "own folder" else roots
-    with tempfile.TemporaryDirectory(prefix="gravel-step-") as folder:
-        answer, arrays = _asked({"path": real, "tolerance": tolerance, "roots": roots}, folder, path)
-    if "refused" in answer:
-        raise ValueError(f"path must be a STEP file, but {path!r} {answer['refused']}")
+    about = os.stat(real)
+    state = real, about.st_mtime_ns, about.st_size, tolerance
+    if state not in LAST:
+        with tempfile.TemporaryDirectory(prefix="gravel-step-") as folder:
+            answer, arrays = _asked({"path": real, "tolerance": tolerance, "roots": roots}, folder, path)
+        if "refused" in answer:
+            raise ValueError(f"path must be a STEP file, but {path!r} {answer['refused']}")
+        model = _model(path, answer, arrays, tolerance)
+        LAST.clear()
+        if answer["references"]:  # the files that it refers to may change, or may not be allowed the next time
+            return model
+        LAST[state] = model
+    return LAST[state]
+
+
+def _model(path, answer, arrays, tolerance):
+    """The model in the kernel's answer, checked."""
     products = [_product(k, facts, arrays) for k, facts in enumerate(answer["products"])]
     far = max((np.abs(p.vertices).max() for p in products if len(p.vertices)), default=0.0)
     if not answer["parts"] or not far:
@@ -195,6 +209,8 @@ def _product(number, facts, arrays):
     ]
     centre, inertia = np.array(facts["centre"]), np.array(facts["inertia"])
     mesh = arrays[f"vertices{number}"], arrays[f"triangles{number}"]
+    for array in mesh:
+        array.flags.writeable = False
     return Product(facts["volume"], centre, inertia, facts["size"], facts["open"], cylinders, *mesh)
 
 

@@ -186,7 +186,7 @@ class _Plan:
                 self.ready.append(self._prepared(body))
 
     def _prepared(self, body):
-        """(shape, pose of its coordinates in the world, whether fixed, mass kg or None, material, contact)"""
+        """(shape, pose of its coordinates in the world, whether fixed, mass kg or None, material, whether it touches)"""
         parts = [self.model.parts[number] for number in body.parts]
         first = parts[0].pose
         are_fixed = {number in self.settings.fixed for number in body.parts}
@@ -196,13 +196,15 @@ class _Plan:
             raise ValueError(f"{what} must be the same for all parts of a rigid body")
         (is_fixed,), (material,) = are_fixed, materials.values()
         kinds = [self._kind(number, is_fixed) for number in body.parts]
-        items = [(self.model.products[part.product], kind, inverse(first) @ part.pose) for part, kind in zip(parts, kinds)]
-        shape = self.shapes.of(items)
+        places = [np.eye(4), *(inverse(first) @ part.pose for part in parts[1:])]
+        items = [(self.model.products[part.product], kind, place) for part, kind, place in zip(parts, kinds, places)]
+        touching = [item for item in items if item[1] != "none"]
+        shape = self.shapes.of(touching or items)
         mass = None
         if not is_fixed:
             total = sum_of([self._inertia(number, pose) for number, (_, _, pose) in zip(body.parts, items)])
             mass, shape = total.mass, self.shapes.weighed(shape, total)
-        return shape, self.place @ first, is_fixed, mass, material, kinds[0]
+        return shape, self.place @ first, is_fixed, mass, material, bool(touching)
 
     def _kind(self, number, is_fixed):
         """The kind of contact of a part, and notes on it."""
@@ -231,10 +233,10 @@ class _Plan:
     def add_to(self, scene, group, nothing):
         """Add the bodies; returns ids by name, and the frame of each part in its body."""
         ids, frames = {}, {}
-        for body, (shape, pose, is_fixed, mass, material, kind) in zip(self.bodies, self.ready):
+        for body, (shape, pose, is_fixed, mass, material, touches) in zip(self.bodies, self.ready):
             with naming(f"part {body.name!r}"):
                 weight = {"fixed": True} if is_fixed else {"mass": mass, "inertia": mass * shape.mass.moments}
-                number = nothing if kind == "none" else group
+                number = group if touches else nothing
                 made = scene.add_body(shape, pose[:3, 3], material, quaternion=quaternion_of(pose), group=number, **weight)
             ids[body.name] = made
             frame = np.eye(4) if is_fixed else pose_of(*shape.mass_frame)
@@ -276,20 +278,20 @@ class _Shapes:
 
     def of(self, items):
         """The shape of a body of (product, kind of contact, pose)."""
-        if len(items) == 1:
-            product, kind, _ = items[0]
-            return self._once((kind, id(product)), lambda: self._one(product, kind))
+        if len(items) == 1 and np.array_equal(items[0][2], np.eye(4)):
+            return self._single(*items[0][:2])
         kinds = {kind for _, kind, _ in items}
         if not kinds & set(SURFACES):
-            if len(kinds) > 1 and "none" in kinds:
-                raise ValueError("contact must not be 'none' for some parts of a rigid body only")
-            return Compound([(self.of([(product, kind, None)]), pose[:3, 3], quaternion_of(pose)) for product, kind, pose in items])
+            return Compound([(self._single(product, kind), pose[:3, 3], quaternion_of(pose)) for product, kind, pose in items])
         if len(kinds) > 1:
             raise ValueError(f"contact must be the same for all parts of a rigid body if it is {min(kinds & set(SURFACES))!r} for one")
         starts = np.cumsum([0, *(len(product.vertices) for product, _, _ in items)])
         vertices = np.concatenate([product.vertices @ pose[:3, :3].T + pose[:3, 3] for product, _, pose in items])
         triangles = np.concatenate([product.triangles + start for (product, _, _), start in zip(items, starts)])
         return _surface(vertices, triangles, kinds.pop())
+
+    def _single(self, product, kind):
+        return self._once((kind, id(product)), lambda: self._one(product, kind))
 
     def _one(self, product, kind):
         if kind in SURFACES:

@@ -141,7 +141,8 @@ class Mesh(Surface):
         from gravel.cad.step import is_step, read_as_one  # here, since only those who read files should wait for it
 
         if not isinstance(path, (str, os.PathLike)) or not is_step(path):
-            return cls(*read_mesh(path), scale, repair, str(path), sheet)
+            vertices, triangles = read_mesh(path)
+            return cls(vertices, triangles, scale, repair, str(path), sheet)
         vertices, triangles, solid = read_as_one(path)
         mesh = cls(vertices, triangles, scale, repair, str(path), sheet)
         if mesh.closed and solid is not None:

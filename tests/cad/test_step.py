@@ -8,9 +8,9 @@ import sys
 import build123d as b3d
 import numpy as np
 import pytest
+from cad_parts import Document, kernel_volume, write_part
 from OCP.BRepAdaptor import BRepAdaptor_Curve
 from OCP.gp import gp_Pnt, gp_Vec
-from cad_parts import Document, kernel_volume, write_part
 
 import gravel as gv
 from gravel.cad.step import read_step, unique
@@ -101,7 +101,9 @@ def test_units_come_from_the_file(unit, name, tmp_path):
     assert model.unit == name
     assert model.products[0].volume == pytest.approx(0.0508 * 0.0254 * 0.0127, rel=1e-9)
     hull = gv.ConvexHull.from_file(path)
-    assert np.allclose(hull.vertices.min(axis=0), (0, -0.0127, -0.00635)) and np.allclose(hull.vertices.max(axis=0), (0.0508, 0.0127, 0.00635))
+    assert np.allclose(hull.vertices.min(axis=0), (0, -0.0127, -0.00635)) and np.allclose(
+        hull.vertices.max(axis=0), (0.0508, 0.0127, 0.00635)
+    )
     assert hull.mass.volume == pytest.approx(0.0508 * 0.0254 * 0.0127, rel=1e-9)
 
 
@@ -124,8 +126,11 @@ def test_nested_and_repeated_parts_are_placed_named_and_coloured(tmp_path):
     turn, move = b3d.Location((50, 0, 0), (0, 0, 90)), b3d.Location((-50, 0, 7))
     bogie = document.assembly("bogie", [(wheel, turn, "left"), (wheel, move, "right")])
     outer = b3d.Location((0, 200, 0), (30, 0, 0))
-    hook = document.product("hook", b3d.Pos(0, 0, 50) * b3d.Box(2, 2, 2), (0.0, 1.0, 0.0))
-    document.assembly("train", [(beam, b3d.Location(), "b:1"), (bogie, b3d.Location(), "front"), (bogie, outer, "rear"), (hook, move, "h", (0.0, 0.0, 1.0))])
+    hook = document.product("hook", b3d.Box(2, 2, 2), (0.0, 1.0, 0.0))
+    document.assembly(
+        "train",
+        [(beam, b3d.Location(), "b:1"), (bogie, b3d.Location(), "front"), (bogie, outer, "rear"), (hook, move, "h", (0.0, 0.0, 1.0))],
+    )
     model = read_step(document.write(tmp_path / "a.step"))
     assert model.name == "train" and len(model.products) == 3
     assert [part.name for part in model.parts] == ["beäm 箱", "wheel.1", "wheel.2", "wheel.3", "wheel.4", "hook"]
@@ -141,6 +146,14 @@ def test_nested_and_repeated_parts_are_placed_named_and_coloured(tmp_path):
     left, right, rear = matrix(90, "z", (0.05, 0, 0)), matrix(0, "z", (-0.05, 0, 0.007)), matrix(30, "x", (0, 0.2, 0))
     expected = [np.eye(4), left, right, rear @ left, rear @ right, right]
     assert all(np.allclose(part.pose, pose, atol=1e-12) for part, pose in zip(model.parts, expected))
+
+
+def test_a_file_that_has_changed_is_read_again(tmp_path):
+    path = write_part(tmp_path / "a.step", b3d.Box(10, 10, 10))
+    before = read_step(path)
+    assert read_step(path) is before and read_step(path, 1e-3) is not before
+    write_part(path, b3d.Box(10, 10, 20))
+    assert read_step(path).products[0].volume == pytest.approx(2 * before.products[0].volume)
 
 
 def test_unique_names_never_meet_those_that_are_there():

@@ -37,7 +37,7 @@ def test_a_slider_crank_runs_as_its_geometry_says(machine_file):
     assert np.allclose(masses, expected, rtol=1e-9)
     assert machine.unit == "inch" and len(scene) == 4 and machine.bodies["piston"] == machine.bodies["bucket"] == machine.bodies["slider"]
 
-    sim = gv.Simulation(scene, dt=1e-3, precision="double")
+    sim = gv.Simulation(scene, dt=1e-3)
     start, travelled = machine.part_pose(sim, "piston")[0], []
     for _ in range(8):
         sim.run(until=sim.time + 0.1)
@@ -108,7 +108,7 @@ def test_whatever_touches_the_weight_is_that_of_the_solid(contact, cup_file):
     assert scene.ignored[scene.bodies.tag[0, 2]].all() == (contact == "none")
 
 
-def test_a_ball_falls_into_a_bucket_of_pieces_and_stays(cup_file):
+def test_a_ball_falls_into_a_cup_and_stays(cup_file):
     scene = gv.Scene()
     gv.load_step(scene, cup_file, 1000, fixed="cup", contact="mesh")
     ball = scene.add_body(gv.Sphere(0.008), (0.05, 0.005, 0.05))
@@ -150,7 +150,7 @@ def test_plates_with_several_holes_in_line_are_told_apart(tmp_path):
     document.assembly("stack", [(lower, b3d.Location(), ""), (upper, b3d.Location((0, 0, 30)), "")])
     scene = gv.Scene()
     stack = gv.load_step(scene, document.write(tmp_path / "a.step"))
-    with pytest.raises(ValueError, match=r"near or radius must tell which of the 3 axes that 'lower' and 'upper' have in common") as refused:
+    with pytest.raises(ValueError, match="near or radius must tell which of the 3 axes that 'lower' and 'upper' have in") as refused:
         stack.hinge("lower", "upper")
     assert "(-0.04, -0.02, 0.015) m along (0, 0, 1) (radii 0.003 m in 'lower', 0.003 m in 'upper')" in str(refused.value)
     hinge = stack.hinge("lower", "upper", radius=0.008, limits=(-1, 1))
@@ -222,7 +222,7 @@ def test_names_settings_and_switches_are_checked_before_anything_is_added(cup_fi
     ):
         with pytest.raises(ValueError, match=said.replace("*", r"\*")):
             gv.load_step(scene, cup_file, **options)
-    for options in ({"material": "steel"}, {"fixed": 3}, {"fixed": [3]}, {"self_collision": 1}, {"outside_files": "no"}, {"density": "heavy"}):
+    for options in ({"material": "steel"}, {"fixed": 3}, {"fixed": [3]}, {"self_collision": 1}, {"outside_files": "no"}, {"density": "x"}):
         with pytest.raises(TypeError, match=f"{next(iter(options))} must be"):
             gv.load_step(scene, cup_file, **options)
     with pytest.raises(TypeError, match="scene must be a Scene"):
