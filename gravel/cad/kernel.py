@@ -2,7 +2,8 @@
 it stumbles over a damaged file: ``python kernel.py QUESTION.json FOLDER`` writes ``model.json`` and ``arrays.npz`` into FOLDER.
 
 Question: ``path``; ``tolerance`` m or null, of the triangles; ``roots``, folders that other files may be in, or null for any.
-Answer: ``name``, ``unit``, ``references``, how many files it refers to, ``products`` (geometry, each once) and ``parts`` (where which product is), or ``refused``, a sentence's end.
+Answer: ``name``, ``unit``, ``references`` (how many other files it refers to), ``products`` (geometry, each once) and ``parts`` (where
+which product is); or ``refused``, a sentence's end.
 Lengths are in m, densities 1. It knows nothing of gravel, so that it starts at once.
 """
 

@@ -101,9 +101,8 @@ def test_units_come_from_the_file(unit, name, tmp_path):
     assert model.unit == name
     assert model.products[0].volume == pytest.approx(0.0508 * 0.0254 * 0.0127, rel=1e-9)
     hull = gv.ConvexHull.from_file(path)
-    assert np.allclose(hull.vertices.min(axis=0), (0, -0.0127, -0.00635)) and np.allclose(
-        hull.vertices.max(axis=0), (0.0508, 0.0127, 0.00635)
-    )
+    low, high = hull.vertices.min(axis=0), hull.vertices.max(axis=0)
+    assert np.allclose(low, (0, -0.0127, -0.00635)) and np.allclose(high, (0.0508, 0.0127, 0.00635))
     assert hull.mass.volume == pytest.approx(0.0508 * 0.0254 * 0.0127, rel=1e-9)
 
 
