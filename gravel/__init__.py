@@ -10,11 +10,13 @@ from gravel.contacts import ContactTable
 from gravel.detection.batches import contact_batches, count_contacts
 from gravel.detection.find import find_contacts
 from gravel.errors import SimulationError, SweepError
+from gravel.io.assembly import Assembly, Axis
 from gravel.io.export import export
 from gravel.io.fclib import load_fclib
 from gravel.io.mjcf import load_mjcf
 from gravel.io.result import Frame, Result, open_result
 from gravel.io.robots import Robot
+from gravel.io.step import load_step
 from gravel.io.urdf import load_urdf
 from gravel.joints.drives import ForceMotor, Limits, PositionMotor, SpeedMotor, SpringLaw
 from gravel.joints.kinds import (
@@ -67,6 +69,8 @@ __version__ = "0.12.0"
 
 __all__ = [
     "APGD",
+    "Assembly",
+    "Axis",
     "BarzilaiBorwein",
     "Bisection",
     "BodyNames",
@@ -156,6 +160,7 @@ __all__ = [
     "load_fclib",
     "load_mjcf",
     "load_scene_file",
+    "load_step",
     "load_urdf",
     "measures",
     "open_result",

@@ -49,7 +49,8 @@ ALLOWED = {
     "model": {"checks", "rotations"},
     "model.cell": {"checks", "engine"},
     "model.servo": PLAIN,
-    "shapes": {"cautions", "checks", "rotations", "shapes"},
+    "cad": {"checks", "cad"},  # CAD files as numbers and arrays; the one place that knows the CAD kernel
+    "shapes": {"cautions", "checks", "rotations", "shapes", "cad"},  # from files
     "joints": {"checks", "errors", "model.motion", "rotations", "state", "joints"},
     "engine": {"checks", "cpu", "gpu", "host.threads"},  # the one place that knows the engines; it imports them when they are asked for
     "host": ENGINE_ROOM | {"host", "model.materials"},  # what runs on the host for any engine
@@ -96,7 +97,7 @@ ALLOWED = {
     "running.run": {"checks", "errors", "interrupts", "running.communicator", "io"},
     "running.sweep": {"cautions", "checks", "engine", "errors"},
     "simulation": PLAIN | {"interrupts", "contacts", "engine", "scene", "solvers", "running", "io"},
-    "io": PLAIN | {"contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
+    "io": PLAIN | {"cad", "contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
     | {"running.sleep", "running.communicator", "cautions"},
     "measures": {"body_names", "checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "model.cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}

@@ -22,7 +22,7 @@ ROTATION = Record(
 
 CENTRED = Key(YesNo(), "the coordinates already refer to centre of mass and principal axes", default=False)
 SCALE = Key(Number(above=0.0), "factor for all lengths", default=1)
-MESH_FILE = Key(Text("a mesh file (.stl, .ply, .obj ...), or .npz with the arrays"), "mesh file beside the scene file")
+MESH_FILE = Key(Text("a mesh file (.stl, .ply, .obj, .step ...), or .npz with the arrays"), "mesh file beside the scene file")
 
 
 def _shape(name, doc, ways=(), **keys):

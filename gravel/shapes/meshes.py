@@ -20,7 +20,19 @@ from gravel.cautions import warn
 from gravel.printing import formatting
 from gravel.rotations import conjugate, rotate
 from gravel.shapes.geometry import NONE, Geometry, tree_of
-from gravel.shapes.polyhedra import Mass, Scaled, graph_of, mass_of, of_source, reach_of, read_mesh, scale_text, signed_volumes, size_of
+from gravel.shapes.polyhedra import (
+    Mass,
+    Scaled,
+    graph_of,
+    mass_of,
+    of_source,
+    principal,
+    reach_of,
+    read_mesh,
+    scale_text,
+    signed_volumes,
+    size_of,
+)
 from gravel.shapes.simple import MESH
 
 # Lengths relative to the size of a shape
@@ -124,9 +136,20 @@ class Mesh(Surface):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike, scale: ArrayLike = 1.0, repair: bool = False, sheet: bool = False) -> "Mesh":
-        """The mesh in a file (STL, PLY, OBJ, OFF, glTF and others); several parts become one mesh."""
-        vertices, triangles = read_mesh(path)
-        return cls(vertices, triangles, scale, repair, str(path), sheet)
+        """The mesh in a file (STL, PLY, OBJ, OFF, glTF and others); several parts become one mesh. Of a STEP file, whose surfaces are
+        cut into triangles, the mass is that of the exact solids."""
+        from gravel.cad.step import is_step, read_as_one  # here, since only those who read files should wait for it
+
+        if not isinstance(path, (str, os.PathLike)) or not is_step(path):
+            vertices, triangles = read_mesh(path)
+            return cls(vertices, triangles, scale, repair, str(path), sheet)
+        vertices, triangles, solid = read_as_one(path)
+        mesh = cls(vertices, triangles, scale, repair, str(path), sheet)
+        if mesh.closed and solid is not None:
+            volume, centre, inertia = solid
+            moments, axes = principal(inertia / volume)
+            mesh._set(_mass=Mass(volume, centre, axes, moments))
+        return mesh
 
     def __repr__(self):
         kind = "closed" if self.closed else "open"

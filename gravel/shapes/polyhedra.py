@@ -130,7 +130,7 @@ class ConvexHull(Scaled):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike, scale: ArrayLike = 1.0) -> "ConvexHull":
-        """The hull of all points in a file (STL, PLY, OBJ, OFF, glTF and others)."""
+        """The hull of all points in a file (STL, PLY, OBJ, OFF, glTF and others), or of the parts in a STEP file."""
         vertices, _ = read_mesh(path)
         return cls(vertices, scale, source=str(path))
 
@@ -306,11 +306,15 @@ def read_mesh(path):
         raise FileNotFoundError(f"path must be a mesh file, but {path!r} does not exist")
     if not os.path.isfile(path):
         raise ValueError(f"path must be a mesh file, but {path!r} is no file")
-    import trimesh  # here, since only those who read files should wait for it
+    from gravel.cad.step import is_step, read_as_one  # these here, since only those who read files should wait for them
+
+    if is_step(path):
+        return read_as_one(path)[:2]
+    import trimesh
 
     suffix = os.path.splitext(path)[1].lower().lstrip(".")
     if suffix not in trimesh.available_formats():
-        raise ValueError(f"path must be a mesh file such as .stl, .ply, .obj, .off or .glb, not {path!r}")
+        raise ValueError(f"path must be a mesh file such as .stl, .ply, .obj, .off, .glb or .step, not {path!r}")
     if not os.path.getsize(path):
         raise ValueError(f"path must be a mesh file, but {path!r} is empty")
     with np.errstate(all="ignore"):  # what is not finite is refused by the shapes

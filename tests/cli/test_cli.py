@@ -219,6 +219,24 @@ def test_robot_with_a_mesh_elsewhere_is_read_on_request(call, tmp_path):
     assert call("robot", "robot/r.urdf", "--time", 0, "--outside-files").exit_code == 0
 
 
+def test_cad_lists_parts_masses_and_common_axes(call, tmp_path):
+    from cad_parts import kernel_volume, machine_parts, write_slider_crank
+
+    write_slider_crank(tmp_path / "machine.step", unit="INCH")
+    result = call("cad", "machine.step", "--density", 1000)
+    total = 1000 * sum(map(kernel_volume, machine_parts().values()))
+    assert result.exit_code == 0, result.output
+    assert f"slider-crank: 5 parts, {total:.6g} kg at 1000 kg/m3, lengths in the file in inch" in result.output
+    assert "  bucket (slider-crank/bucket): 0.1425 kg, 142.5 cm3" in result.output
+    assert "hole of radius 0.006 m, 0.01 m long at (0.25, 0, 0) m along (0, 1, 0)" in result.output
+    assert result.output.count(": an axis through") == 4 and "crank and rod: an axis through (0.05, 0, 0) m" in result.output
+    (tmp_path / "cut.step").write_bytes((tmp_path / "machine.step").read_bytes()[:5000])
+    result = call("cad", "cut.step")
+    assert result.exit_code == 1 and result.output == (
+        "Error: path must be a whole STEP file, which ends with END-ISO-10303-21, but 'cut.step' does not\n"
+    )
+
+
 def test_robot_that_is_not_there(call):
     result = call("robot", "nobody.urdf")
     assert result.exit_code == 1 and "nobody.urdf" in result.output and "Traceback" not in result.output
