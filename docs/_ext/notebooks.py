@@ -1,5 +1,5 @@
-"""Notebooks as pages: ``docs/notebooks/NAME.md`` is replaced by ``notebooks/NAME.ipynb`` while the site is built, its text with its formulas
-and its code. With ``-D run_notebooks=1`` they are run, and what they print and draw stands below each piece of code.
+"""Notebooks as pages: ``docs/notebooks/NAME.md`` is replaced by ``notebooks/NAME.ipynb`` while the site is built: its text with its
+formulas, and its code. With ``-D run_notebooks=1`` they are run, and what they print and draw stands below each piece of code.
 """
 
 import html

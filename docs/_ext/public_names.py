@@ -7,7 +7,7 @@
 formulas, not reStructuredText: what would be markup there is escaped.
 
 Signatures say what users may give: arguments that are converted (dataclasses keep them as ``Any``) take whatever NumPy makes an array of,
-and the union that this is goes by its name, ArrayLike. Of joints, the arguments that all share are explained once, at the top of their page.
+and the union that this is goes by its name, ArrayLike. The arguments that all joints share are explained once, at the top of their page.
 """
 
 import dataclasses
@@ -29,12 +29,12 @@ KINDS = {"class": "autoclass", "function": "autofunction"}
 INNER = {  # what objects say to the rest of gravel, by what they are; not for users
     "Joint": "rows across describe held_at seen drives",
     "Drive": "law evaluate is_function after",
-    "Shape": "take count of_extent sizes_of volumes inertias bounding_radii box reach inside inner_radius template scale mass has_mass one_sided "
-    "children",
+    "Shape": "take count of_extent sizes_of volumes inertias bounding_radii box reach inside inner_radius template scale mass has_mass "
+    "one_sided children",
     "Solver": "iterate",
     "ConeProblem": "prepare solution",
-    "Simulation": "flush know_contacts knows_contacts restore_watch watch_arrays aim midpoint motion_starts own_ids typical_radius mechanism "
-    "contact_lag",
+    "Simulation": "flush know_contacts knows_contacts restore_watch watch_arrays aim midpoint motion_starts own_ids typical_radius "
+    "mechanism contact_lag",
     "Cell": "lattice check_step advance follow to_values from_values",
     "Deformation": "controls_stress",
     "ConstantVelocity": "pose",
@@ -162,7 +162,9 @@ def signature_of(app, what, name, thing, options, signature, returns):
     if what == "class" and dataclasses.is_dataclass(thing):
         made = sphinx_inspect.signature(thing)
         arguments = [_argument(thing, argument) for argument in made.parameters.values()]
-        signature = sphinx_inspect.stringify_signature(made.replace(parameters=arguments), show_return_annotation=False, unqualified_typehints=True)
+        signature = sphinx_inspect.stringify_signature(
+            made.replace(parameters=arguments), show_return_annotation=False, unqualified_typehints=True
+        )
     return _by_name(signature), _by_name(returns)
 
 

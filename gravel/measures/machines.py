@@ -1,6 +1,6 @@
 """What grains do to a machine: the force, torque and power of the contacts of one body, such as a drum, a blade or a belt."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
