@@ -90,7 +90,7 @@ def inner(thing):
     module = thing.__module__
     kinds = {base.__name__ for base in thing.__mro__}
     kinds |= {kind for kind, start in (("Shape", "gravel.shapes"), ("Drive", "gravel.joints")) if module.startswith(start)}
-    return sorted({name for kind in kinds for name in INNER.get(kind, "").split()})
+    return sorted({name for kind in kinds for name in INNER.get(kind, "").split()} | {*getattr(thing, "_fields", ())})  # in its signature
 
 
 def described(path, thing):
