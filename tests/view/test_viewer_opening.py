@@ -178,6 +178,7 @@ def test_on_a_telephone_the_panel_is_folded_and_the_time_bar_fits(browser, fall)
         assert window.evaluate("document.documentElement.scrollWidth") == 400
         ends = window.evaluate("[...document.getElementById('time').children].map((one) => one.getBoundingClientRect().right)")
         assert max(ends) <= 400
+        assert window.evaluate("document.getElementById('clock').scrollWidth <= document.getElementById('clock').clientWidth")
         window.close()
 
 
