@@ -1,4 +1,5 @@
 """The documentation site: ``sphinx-build -W --keep-going -b html docs build/docs``. What it needs: pip install "gravel[docs]".
+With ``-D run_notebooks=1`` the notebooks are run, and their pages show what they give.
 
 Nothing is loaded from another host when a page is looked at: equations become MathML here, fonts are the system's, search is local.
 """
@@ -13,7 +14,7 @@ import gravel  # noqa: E402
 
 project, author, release = "gravel", "The gravel developers", gravel.__version__
 project_copyright = author
-extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "public_names", "repository_links"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml", "notebooks", "public_names", "repository_links"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "_static", "_ext"]

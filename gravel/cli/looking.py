@@ -38,15 +38,20 @@ def look_options(command):
 @click.option("--browser/--no-browser", default=True, help="Open a browser.")
 @click.option("--save", "output", help="Write the viewer with its frames into one HTML file, which opens without gravel, and exit.")
 @click.option("--every", type=int, default=1, show_default=True, help="With --save: take every N-th frame.")
-def view(result, host, port, browser, output, every):
+@click.option("--bodies", type=int, help="Show at most so many bodies (default: 500000): of more grains an even share, drawn larger.")
+def view(result, host, port, browser, output, every, bodies):
     """Open a RESULT file in the browser: play, rotate, clip, pick bodies, show forces."""
     from gravel import checks
     from gravel.view.viewer.show import view as show
+    from gravel.view.viewer.thinning import MOST
 
     if every != 1 and output is None:
         raise ValueError(f"--every {every} goes with --save; the page that is served has all frames")
     checks.count("every", every, minimum=1)
-    page = show(result, False, host, port)
+    page = show(result, False, host, port, MOST if bodies is None else bodies)
+    if page.source.share < 1:
+        share, larger = page.source.share, page.source.share ** (-1 / 3)
+        click.echo(f"{100 * share:.3g} % of the grains are shown, drawn {larger:.2g} times as large; --bodies N shows up to N bodies")
     if output is None:
         return serve(page, browser)
     with page:

@@ -92,7 +92,8 @@ def _observers_of(setup):
 
 def _names_in(source):
     """The names that a scene has for its bodies and joints."""
-    named = (source.scene if isinstance(source, Setup) else source).body_names
+    scene: Any = source.scene if isinstance(source, Setup) else source
+    named = scene.body_names
     bodies = {name: ids for name, ids in named.items() if isinstance(ids, int)}
     groups = {name: ids for name, ids in named.items() if name not in bodies}
     return Names(bodies, dict(source.joint_names) if isinstance(source, Setup) else {}, groups)

@@ -12,11 +12,12 @@ import numpy as np
 
 from gravel.io.about import anchors_in, body_names_in, material_names_in, stage_seconds_in
 from gravel.io.blocks import ROOT
-from gravel.io.joined import check_links, is_index, joined_frame, joined_joints, joined_reports, joined_stage_seconds
+from gravel.io.joined import check_links, is_index, joined_frame, joined_joints, joined_most, joined_reports, joined_stage_seconds
 from gravel.io.layout import BODIES, JOINT_FIELDS, PLACES, POINT_DATA, RANK, REPORT_FIELDS, SHAPES, VERSION, cell_of
 from gravel.io.validate_file import DAMAGE, all_rows, need, rows_of, stored
 from gravel.shapes.geometry import NONE
 
+CHOSEN_BY = ("id", "radius", "movable")  # what tells which bodies of many are shown
 PAUSES = (0.05, 0.1, 0.2)  # s: a viewer reads a frame in less
 
 
@@ -148,41 +149,68 @@ def frames_in(file):
     return int(file[BODIES]["Steps"].attrs["NSteps"])
 
 
-def frame_in(file, frame, before=None):
-    """A frame of an open file, as ``read_frame`` gives it. ``before``: another frame of it; arrays of rows that both share are its own."""
+def frame_in(file, frame, before=None, choose=None):
+    """A frame of an open file, as ``read_frame`` gives it. ``before``: another frame of it; arrays of rows that both share are its own.
+
+    ``choose``: for frames of which not all bodies are wanted: from what it is told of them (CHOSEN_BY by name) and the ids of those that
+    have joints, an object whose ``rows`` are those of the bodies to read, ``sampled`` says which of these stand for others, and ``moving``
+    how many of all can move. It comes back as "choice", "sampled" and "moving"; no array is larger than one field of all bodies."""
     if is_index(file):
-        return joined_frame(file, frame, frame_in)
+        return joined_frame(file, frame, lambda part, number: frame_in(part, number, choose=choose))
     block, own = file[BODIES], file["gravel"]
-    steps = block["Steps"]
-    count, first = int(stored(block, "NumberOfPoints")[frame]), int(stored(steps, "PointOffsets")[frame])
-    position = rows_of(block, "Points", slice(first, first + count), (3,), PLACES)
-    firsts = {name: int(stored(block["Steps/PointDataOffsets"], name)[frame]) for name in POINT_DATA}
-    same = before is not None and before["rows"][1] == count
-    data = {
-        name: before[name] if same and before["rows"][0][name] == firsts[name] else _body_rows(block, name, firsts[name], count, *of)
-        for name, of in POINT_DATA.items()
-    }
-    ranked = "rank" in block["PointData"]
-    first_rank = int(stored(block["Steps/PointDataOffsets"], "rank")[frame]) if ranked else 0
-    data["rank"] = _body_rows(block, "rank", first_rank, count, *RANK["rank"]) if ranked else np.zeros(len(position), "i4")
-    if len(position) and not (data["shape"].min() >= 0 and data["shape"].max() < len(SHAPES) and data["geometry"].min() >= NONE):
-        raise ValueError("shape or geometry of a body is a number that there is not")
+    joints = anchors_in(own["joints"], frame)
+    data, rows = _bodies_in(block, frame, before, choose and (lambda bodies: choose(bodies, np.append(joints["body_a"], joints["body_b"]))))
     counts = rows_of(own, "plane_count", slice(0, frame + 1), (), "i8")
     planes = slice(int(counts[:-1].sum()), int(counts.sum()))
     return {
-        "time": float(rows_of(steps, "Values", slice(frame, frame + 1), (), "f8")[0]),
-        "position": position,
+        "time": float(rows_of(block["Steps"], "Values", slice(frame, frame + 1), (), "f8")[0]),
         **data,
         **{name: rows_of(own, name, planes, (3,), "f8") for name in ("plane_position", "plane_normal")},
         "cell": cell_of(rows_of(own, "cell", slice(frame, frame + 1), (13,), "f8")[0]) if len(stored(own, "cell")) else None,
         "gravity": rows_of(own, "gravity", slice(frame, frame + 1), (3,), "f8")[0],
         **{name: float(rows_of(own, name, slice(frame, frame + 1), (), "f8")[0]) for name in ("frame_dt", "contact_lag")},
         "geometries": {int(k): _surface(own[f"geometries/{k}"]) for k in np.unique(data["geometry"]) if k != NONE},
-        "joints": anchors_in(own["joints"], frame),
+        "joints": joints,
         "material_names": material_names_in(file),
         "body_names": body_names_in(file),
-        "rows": (firsts, count),
+        "rows": rows,
     }
+
+
+def _bodies_in(block, frame, before, choose):
+    """What a frame says of its bodies, and at which rows of the file that begins, and how many they are."""
+    steps = block["Steps"]
+    count, first = int(stored(block, "NumberOfPoints")[frame]), int(stored(steps, "PointOffsets")[frame])
+    fields = {**POINT_DATA, **RANK} if "rank" in block["PointData"] else POINT_DATA
+    firsts = {name: int(stored(block["Steps/PointDataOffsets"], name)[frame]) for name in fields}
+    same = {name for name in fields if before is not None and before["rows"][1] == count and before["rows"][0].get(name) == firsts[name]}
+    read = lambda name: _body_rows(block, name, firsts[name], count, *fields[name])  # noqa: E731
+    choice = None
+    if choose is not None:
+        choice = before["choice"] if same.issuperset(CHOSEN_BY) else choose({name: read(name) for name in CHOSEN_BY})
+        if before is not None and choice is not before["choice"]:
+            same = set()
+    only = slice(None) if choice is None else choice.rows
+    data = {name: before[name] if name in same else read(name)[only] for name in fields}
+    data["position"] = rows_of(block, "Points", slice(first, first + count), (3,), PLACES)[only]
+    data.setdefault("rank", np.zeros(len(data["position"]), "i4"))
+    if len(data["id"]) and not (data["shape"].min() >= 0 and data["shape"].max() < len(SHAPES) and data["geometry"].min() >= NONE):
+        raise ValueError("shape or geometry of a body is a number that there is not")
+    if choice is not None:
+        data |= {"choice": choice, "sampled": choice.sampled, "moving": choice.moving}
+    return data, (firsts, count)
+
+
+def most_bodies_in(file):
+    """How many bodies the frames of an open file have at most."""
+    if is_index(file):
+        return joined_most(file, lambda part, frames: _bodies_of(part)[:frames])
+    return int(_bodies_of(file)[: frames_in(file)].max(initial=0))
+
+
+def _bodies_of(file):
+    """(frames,) how many bodies each frame has."""
+    return all_rows(file[BODIES], "NumberOfPoints", (), "i8")
 
 
 def _body_rows(block, name, first, count, shape, dtype):

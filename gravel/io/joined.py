@@ -111,10 +111,25 @@ def joined_frame(file, frame, read):
     of_bodies = [name for name, values in head.items() if isinstance(values, np.ndarray) and name not in ("gravity", *_PLANES)]
     joined = {name: np.concatenate([piece[name] for piece in pieces])[order] for name in of_bodies}
     geometries = {number: surface for piece in reversed(pieces) for number, surface in piece["geometries"].items()}
-    return {**head, **joined, "geometries": geometries}
+    moving = {"choice": None, "moving": sum(piece["moving"] for piece in pieces)} if "choice" in head else {}
+    return {**head, **joined, **moving, "geometries": geometries}
 
 
 _PLANES = ("plane_position", "plane_normal")
+
+
+def joined_most(file, read):
+    """How many bodies a frame has at most; ``read(part, frames)`` gives how many of them each of its first frames has."""
+    most = 0
+    for leg in legs_in(file):
+        total = np.zeros(leg.frames, np.int64)
+        for name in leg.names:
+            with opened(file, name) as part:
+                found = read(part, leg.frames)
+                need(len(found) == leg.frames, f"it holds {len(found)} frames of {leg.frames}")
+                total += found
+        most = max(most, int(total.max(initial=0)))
+    return most
 
 
 def joined_reports(file, read):

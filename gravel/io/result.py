@@ -8,7 +8,7 @@ A file that is none of ours, or damaged, is refused with a ``ValueError`` that n
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -233,7 +233,7 @@ class Result:
         columns = {name: reports[name] for name in REPORT_FIELDS if name != "time"}
         return tables.data_frame(columns, REPORT_UNITS, tables.need("pandas", "to_pandas").Index(reports["time"], name="time"))
 
-    def to_xarray(self, *names: str, frames: Any = None, memory: float = 2.0) -> "xarray.Dataset":
+    def to_xarray(self, *names: str, frames: int | slice | Sequence[int] | None = None, memory: float = 2.0) -> "xarray.Dataset":
         """The bodies of all frames as an xarray Dataset with the dimensions time (s), body (ids) and axis; bodies that come and go are NaN
         where they are not there. ``result.to_xarray("positions").positions.sel(axis="z").mean("body")`` is the mean height over time.
 

@@ -238,6 +238,8 @@ class _Plan:
                 weight = {"fixed": True} if is_fixed else {"mass": mass, "inertia": mass * shape.mass.moments}
                 number = group if touches else nothing
                 made = scene.add_body(shape, pose[:3, 3], material, quaternion=quaternion_of(pose), group=number, **weight)
+            for name in dict.fromkeys((body.name, *(self.model.parts[number].name for number in body.parts))):
+                scene.body_names.add(scene.body_names.free(name), made)
             ids[body.name] = made
             frame = np.eye(4) if is_fixed else pose_of(*shape.mass_frame)
             first = self.model.parts[body.parts[0]].pose

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
-from gravel.measures.snapshot import snapshot_of
+from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 
 
@@ -21,13 +21,13 @@ class Touched(NamedTuple):
 
 
 @measured_in("N", (3,))
-def contact_force(source: Any, body: str | int) -> np.ndarray:
+def contact_force(source: Source, body: str | int) -> np.ndarray:
     """(3,) N: the sum of the forces f_c that contacts exert on a ``body`` (its name or id), means over the last step: impulse over dt."""
     return _touched(source, body).forces.sum(axis=0)
 
 
 @measured_in("N m", (3,))
-def contact_torque(source: Any, body: str | int, point: ArrayLike | None = None) -> np.ndarray:
+def contact_torque(source: Source, body: str | int, point: ArrayLike | None = None) -> np.ndarray:
     r"""(3,) N m: the torque of the contacts on a body about a ``point`` m of the world (None: its centre), $\sum (x_c - p) \times f_c$. A
     drive that turns the body steadily about an axis must hold minus the component along it."""
     touched = _touched(source, body)
@@ -36,7 +36,7 @@ def contact_torque(source: Any, body: str | int, point: ArrayLike | None = None)
 
 
 @measured_in("W")
-def contact_power(source: Any, body: str | int) -> float:
+def contact_power(source: Source, body: str | int) -> float:
     r"""W that a body gives to what touches it, $P = -\sum f_c \cdot (v + \omega \times (x_c - x))$: of a drum or a blade that moves
     steadily, what its drive consumes. A surface that moves along itself (``surface_velocity``) is not a motion of the body; its power is
     not in this."""

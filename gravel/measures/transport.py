@@ -3,13 +3,12 @@ also of a result."""
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gravel import checks
-from gravel.measures.regions import region_of
+from gravel.measures.regions import Space, region_of
 from gravel.measures.snapshot import Source, snapshot_of
 from gravel.measures.units import measured_in
 from gravel.printing import formatting
@@ -72,7 +71,7 @@ class ResidenceTime:
     over the mass flow. Bodies that are inside at the first call have been there for an unknown time and do not count; those that are
     removed have left. ``waiting``: how many are inside whose time runs. Each call returns the mean so far, 0 before anybody has left."""
 
-    def __init__(self, region: Any):
+    def __init__(self, region: Space | ArrayLike):
         if region is None:
             raise TypeError("region must be (low, high) or an object with contains and volume, not None: nobody leaves everywhere")
         self.region = region

@@ -14,6 +14,7 @@ import gravel as gv
 from gravel.cli import main
 from gravel.io import parts
 from gravel.io.vtkhdf import ResultWriter
+from gravel.view.viewer.sources import Recorded
 
 EVERY = 0.01
 FIELDS = (
@@ -95,6 +96,18 @@ def test_three_processes_write_what_one_does(three, whole):
     assert_same(three / "run.vtkhdf", whole)
     assert_same_by_vtk(three / "run.vtkhdf", whole)
     assert sorted(file.name for file in three.glob("run*")) == [*(f"run.rank000{rank}.vtkhdf" for rank in range(3)), "run.vtkhdf"]
+
+
+def test_an_even_share_of_many_bodies_is_that_of_one_process(three, whole):
+    """What the viewer shows where it cannot show all."""
+    of_parts, of_one = (Recorded(path, bodies=4) for path in (three / "run.vtkhdf", whole))
+    assert of_parts.share == of_one.share == 4 / 9
+    for number in range(7):
+        data, true = of_parts.frame(number), of_one.frame(number)
+        assert data["moving"] == true["moving"]
+        common = np.isin(data["id"], true["id"])  # what is large is decided part by part
+        assert common.sum() == len(true["id"])
+        np.testing.assert_array_equal(data["position"][common], true["position"])
 
 
 def test_three_processes_write_the_checkpoint_of_one(three, tmp_path):

@@ -22,7 +22,7 @@ from gravel.view.viewer import wire
 from gravel.view.viewer.server import PAGE, SCRIPTS
 
 LARGEST = 500e6  # bytes of a page: browsers need a few times as many to open it
-STEADY = ("material", "radius")  # colours that do not change while the same bodies are there
+STEADY = ("material", "radius", "body")  # colours that do not change while the same bodies are there
 IMPORT = re.compile(r'from "\./(\w+)\.js"')
 
 
@@ -41,7 +41,7 @@ def save_page(source, output, frames=None, progress=False):
             if file.tell() > LARGEST:
                 done = f"{number + 1} of {len(numbers)} frames have {file.tell() / 1e6:.0f} MB already"
                 raise ValueError(f"a page may have {LARGEST / 1e6:.0f} MB, as much as browsers open, but {done}: take fewer frames")
-        page.add("about", json.dumps(_facts(about, numbers)).encode())
+        page.add("about", json.dumps({**_facts(about, numbers), **_opening(source, numbers)}).encode())
         page.close()
     return output
 
@@ -77,12 +77,12 @@ def _add_frame(page, source, number, place, with_contacts):
     if f"layout/{key}" not in page:
         page.add(f"layout/{key}", wire.layout_message(data))
         for name in STEADY:
-            page.add(f"{name}/{key}", wire.values_message(colouring(data, name), data["movable"]))
+            page.add(f"{name}/{key}", wire.values_message(colouring(data, name), data))
         for kind, geometry in sorted({*zip(data["shape"].tolist(), data["geometry"].tolist())}):
             _add_surface(page, source, kind, geometry)
     for name in STEADY:
         page.same(f"values/{number}/{name}", f"{name}/{key}")
-    page.add(f"values/{number}/speed", wire.values_message(colouring(data, "speed"), data["movable"]))
+    page.add(f"values/{number}/speed", wire.values_message(colouring(data, "speed"), data))
     if with_contacts and (found := source.contacts(place)) is not None:
         page.add(f"contacts/{number}", wire.contacts_message(data, *found))
 
@@ -98,6 +98,13 @@ def _facts(about, numbers):
     times = [about["times"][place] for place in numbers]
     shapes = [name.lower() for name in SHAPES]
     return {**about, "live": False, "saved": True, "times": times, "numbers": numbers, "colours": ["speed", *STEADY], "shapes": shapes}
+
+
+def _opening(source, numbers):
+    """What the page shows first: of its frames the nearest to the one that the viewer would open."""
+    facts = source.opening()
+    nearest = min(range(len(numbers)), key=lambda k: abs(numbers[k] - facts["first"]))
+    return {**facts, "first": nearest, "colour": facts["colour"] if facts["colour"] in STEADY else "speed"}
 
 
 def _check_size(source, numbers, output):

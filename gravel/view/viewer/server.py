@@ -168,7 +168,8 @@ class Server:
 
     async def _about(self, request):
         number = len(self._sources) - 1
-        facts = {**await self._off_loop(self._sources[number].about), "source": number}
+        source = self._sources[number]
+        facts = {**await self._off_loop(source.about), **await self._off_loop(source.opening), "source": number}
         return self._counted(self.web.Response(text=json.dumps(facts), content_type="application/json"))
 
     async def _frame(self, request):
@@ -190,7 +191,7 @@ class Server:
         def make():
             data = source.frame(number)
             found = source.contacts(number) if name == "contacts" else None
-            return wire.values_message(colouring(data, name, found and found[0]), data["movable"])
+            return wire.values_message(colouring(data, name, found and found[0]), data)
 
         return self._binary(await self._off_loop(make))
 

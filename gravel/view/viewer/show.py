@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gravel.view.viewer.server import Server
 from gravel.view.viewer.sources import Live, Recorded
+from gravel.view.viewer.thinning import MOST
 
 HEIGHT = 600  # px, in a notebook
 
@@ -62,15 +63,16 @@ class View:
         self.close()
 
 
-def view(result: str | os.PathLike, browser: bool | None = None, host: str = "127.0.0.1", port: int = 0) -> View:
+def view(result: str | os.PathLike, browser: bool | None = None, host: str = "127.0.0.1", port: int = 0, bodies: int = MOST) -> View:
     """Show a result file in a page. ``browser``: whether to open one (None: not in a notebook, where the page is shown inline). ``host``:
-    who can reach it, by default this machine alone; ``port`` 0: any that is free."""
-    return opened(View(Recorded(result), host, port), browser)
+    who can reach it, by default this machine alone; ``port`` 0: any that is free. ``bodies``: how many are shown at most; of more grains
+    an even share is shown, larger than they are, and the page says which."""
+    return opened(View(Recorded(result, bodies), host, port), browser)
 
 
-def view_of(simulation, browser=None, host="127.0.0.1", port=0, title="simulation", result=None):
+def view_of(simulation, browser=None, host="127.0.0.1", port=0, title="simulation", result=None, bodies=MOST):
     """Show a simulation in a page, which follows it as it steps, and may pause it."""
-    return opened(View(Live(simulation, title, result), host, port), browser)
+    return opened(View(Live(simulation, title, result, bodies), host, port), browser)
 
 
 def opened(made, browser):

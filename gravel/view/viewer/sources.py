@@ -1,6 +1,7 @@
 """Where the viewer's frames come from: a result file (``Recorded``) or a simulation that goes on (``Live``). Both answer the same calls:
 
 - ``about()``: what the page should know first
+- ``opening()``: which frame it shows first, what by, from where, and whether all bodies are shown
 - ``frame(number)``: the arrays of a frame, as ``gravel.io.present`` gives them
 - ``contacts(number)``: (the contacts of its step, the step's length in s), or None where they are not known
 - ``surface(number)``: a geometry's vertices and triangles, and its kind
@@ -17,11 +18,13 @@ from typing import NamedTuple
 
 from gravel.errors import SimulationError
 from gravel.io.contact_results import GROUP, contacts_in
-from gravel.io.frames import frame_in
+from gravel.io.frames import frame_in, most_bodies_in, reports_in
+from gravel.io.layout import SHAPES
 from gravel.io.present import frame_of
 from gravel.io.result import open_result
 from gravel.io.triangles import kind_of, surface_of
 from gravel.view.colouring import COLOURS
+from gravel.view.viewer import opening, thinning
 from gravel.view.viewer.wire import LAYOUT, key_of
 
 FRAMES_KEPT = 6
@@ -33,8 +36,10 @@ class Recorded:
 
     live = False
 
-    def __init__(self, path):
+    def __init__(self, path, bodies=thinning.MOST):
+        """``bodies``: how many are shown at most."""
         self.path = os.path.abspath(path)
+        self.most, self.share = thinning.most_of(bodies), 1.0
         self._alone = threading.Lock()
         self._run = None
         self._kept = OrderedDict()  # frames that were read last, by number
@@ -45,10 +50,7 @@ class Recorded:
         with self._alone, open_result(self.path) as result:
             if not len(result):
                 raise ValueError(f"{self.path} holds no frames to look at")
-            if _run_of(result) != self._run:
-                self._run = _run_of(result)
-                self._kept.clear()
-                self._surfaces.clear()
+            self._look_at(result)
             has_contacts = GROUP in result.file["gravel"]
             return {
                 "title": pathlib.Path(self.path).name,
@@ -58,6 +60,31 @@ class Recorded:
                 "colours": [name for name in COLOURS if name != "contacts" or has_contacts],
                 "contacts": has_contacts,
             }
+
+    def _look_at(self, result):
+        """Forget what was read of another run, or of another choice of bodies."""
+        with result.reading():
+            share = thinning.share_of(most_bodies_in(result.file), self.most)
+        if (_run_of(result), share) != (self._run, self.share):
+            self._run, self.share = _run_of(result), share
+            self._kept.clear()
+            self._surfaces.clear()
+
+    def opening(self):
+        with self._opened() as result, result.reading():
+            reports, times = reports_in(result.file), result.times
+        number = opening.lively_frame(times, reports["time"], reports["kinetic_energy"])
+        first, data = self._readable([number, 0])
+        others = {0, len(times) - 1} - {first} if len(data["id"]) < opening.MANY else ()
+        box = opening.box_of([data, *(self._readable([other, first])[1] for other in others)])
+        return {"first": first, "colour": opening.colour_of(data), "box": box, **_shown_of(data)}
+
+    def _readable(self, numbers):
+        """The first of some frames that can be read, and its number: one that is damaged keeps nobody from the others."""
+        for number in numbers[:-1]:
+            with contextlib.suppress(ValueError):
+                return number, self.frame(number)
+        return numbers[-1], self.frame(numbers[-1])
 
     @contextlib.contextmanager
     def _opened(self):
@@ -80,7 +107,9 @@ class Recorded:
     def _read(self, result, number):
         before = next(reversed(self._kept.values()), None)
         with result.reading():
-            data = self._kept[number] = frame_in(result.file, number, before)
+            data = self._kept[number] = frame_in(result.file, number, before, thinning.chooser(self.share))
+        if self.share < 1.0:
+            data["share"] = self.share
         if before is not None and all(data[name] is before[name] for name in LAYOUT):
             data["layout_key"] = before["layout_key"]
         else:
@@ -99,6 +128,12 @@ class Recorded:
 
     def close(self):
         """Nothing is open."""
+
+
+def _shown_of(data):
+    """How many of the bodies that can move are shown."""
+    shown = int((data["movable"] > 0).sum())
+    return {"shown": shown, "moving": data.get("moving", shown)}
 
 
 def _run_of(result):
@@ -120,8 +155,8 @@ class Live:
 
     live = True
 
-    def __init__(self, simulation, title="simulation", result=None):
-        self.title, self.result = title, result
+    def __init__(self, simulation, title="simulation", result=None, bodies=thinning.MOST):
+        self.title, self.result, self.most = title, result, thinning.most_of(bodies)
         self.changed = lambda: None  # is called when a page should ask again
         self.wanted = True  # whether a page waits for a new frame
         self.paused = self.finished = False
@@ -141,7 +176,12 @@ class Live:
             "times": [self.now.data["time"]],
             "colours": list(COLOURS),
             "contacts": True,
+            "shapes": [name.lower() for name in SHAPES],
         }
+
+    def opening(self):
+        data = self.now.data
+        return {"first": 0, "colour": opening.colour_of(data, live=True), "box": opening.box_of([data]), **_shown_of(data)}
 
     def renew(self):
         """The present state of the simulation becomes the frame, whether a page waits for it or not."""
@@ -151,7 +191,7 @@ class Live:
     def take(self, simulation):
         """The present state becomes the frame."""
         table = self._contacts_now(simulation) if self.wants_contacts else None
-        self.now = Now(frame_of(simulation), simulation.steps, table)  # at once: other threads read it
+        self.now = Now(thinning.thinned(frame_of(simulation), self.most), simulation.steps, table)  # at once: other threads read it
         self.geometries = list(simulation.geometries)
         self._last = time.monotonic()
         self.wanted = False

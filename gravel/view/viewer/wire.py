@@ -16,19 +16,21 @@ import numpy as np
 from gravel.io.triangles import lengths_of, template
 from gravel.rotations import rotate
 from gravel.shapes import COMPOUND, HULL, SPHERE
-from gravel.view.subject import anchors, contact_ends, joint_points
+from gravel.view.look import RESTS
+from gravel.view.subject import anchors, contact_ends, joint_points, rows_of_ids
+from gravel.view.viewer.thinning import LARGE
 
 LAYOUT = ("id", "shape", "radius", "extent", "material", "movable", "geometry")  # what makes it
 LINES = 40_000  # contacts that are sent at most, the strongest
 SIDES = 24  # of round templates
 COARSE = 8  # sides of round walls, where it is asked what they hide
 SAMPLE = 5000  # bodies that tell where most are
+STRAYED = 0.005  # share of bodies on each side that may lie far from the others
 FEW = 200  # of so many bodies none counts as strayed; of more walls not all are looked at
 SMOOTH = 35.0  # degrees: edges of meshes that are sharper stay sharp
 NAMED = 14  # materials, processes or bodies in the list of colours
 MOST = 0.99  # of the bodies are within the limits of a colour scale
 SPRINGS = ("Spring", "Bushing", "Distance")  # drawn as zigzags
-LARGE = 4.0  # times the median radius: parts of machines among grains
 RAYS, HIDES = 80, 0.15  # what stands before more than this share of so many bodies is drawn translucent
 FROM = np.array([0.75, -1.25, 0.65])  # direction from the scene to the camera at the start
 
@@ -65,15 +67,24 @@ def frame_message(data, known, number, colouring=None, **facts):
     if key != known:
         arrays |= layout_arrays(data, solid)
     if colouring is not None:
-        values, facts["colouring"] = coloured(colouring, data["movable"])
+        values, facts["colouring"] = coloured(colouring, data)
         arrays["value"] = values
-    facts |= {"bounds": bounds_of(data), "cell": cell_facts(data)}
+    facts |= {"bounds": bounds_of(data), "cell": cell_facts(data), **share_facts(data)}
     return packed(arrays, number=number, time=data["time"], layout=key, **facts)
 
 
 def layout_message(data):
     """The layout of a frame alone."""
-    return packed(layout_arrays(data, data["shape"] != SPHERE), layout=key_of(data))
+    return packed(layout_arrays(data, data["shape"] != SPHERE), layout=key_of(data), **share_facts(data))
+
+
+def share_facts(data):
+    """How many bodies can move; where not all are shown (``thinning``), how much larger those that stand for others are drawn, so that they
+    fill as much of space."""
+    moving = int(np.count_nonzero(data["movable"]))
+    if "share" not in data:
+        return {"moving": moving}
+    return {"moving": data["moving"], "swell": data["share"] ** (-1 / 3)}
 
 
 def layout_arrays(data, solid):
@@ -87,6 +98,7 @@ def layout_arrays(data, solid):
         "size": lengths_of(data["extent"][solid].astype("f4"), data["radius"][solid]).astype("f4"),
         "geometry": data["geometry"][solid].astype("i4"),
         "translucent": translucent(data).astype("u1"),
+        **({"sampled": data["sampled"].astype("u1")} if "sampled" in data else {}),
     }
 
 
@@ -95,21 +107,29 @@ def turns_message(data):
     return packed({"turn": data["quaternion"].astype("f4")})
 
 
-def values_message(colouring, movable):
+def values_message(colouring, data):
     """What bodies are coloured by."""
-    values, facts = coloured(colouring, movable)
+    values, facts = coloured(colouring, data)
     return packed({"value": values}, **facts)
 
 
-def coloured(colouring, movable):
-    """(values, facts) of what bodies are coloured by, with limits between which all but a few of those that can move lie."""
-    values = colouring.values.astype("f4")
-    chosen = values[movable > 0] if movable.any() else values
+def coloured(colouring, data):
+    """(values, facts) of what bodies are coloured by, with limits between which all but a few of those that can move lie. The scale of
+    speeds is never so short that it would show the trembling of bodies at rest."""
+    values, moving = colouring.values.astype("f4"), data["movable"] > 0
+    chosen = values[moving] if moving.any() else values
     chosen = chosen[np.isfinite(chosen)]
     limits = [float(chosen.min()), float(np.quantile(chosen, MOST))] if len(chosen) else [0.0, 1.0]
+    if colouring.words.startswith("speed"):
+        limits = [0.0, max(limits[1], speed_at_rest(data, moving))]
     numbers = np.unique(values).astype(int).tolist()[:NAMED] if colouring.numbered else []
     names = {number: colouring.name_of(number) for number in numbers}
     return values, {"words": colouring.words, "numbered": colouring.numbered, "limits": limits, "names": names}
+
+
+def speed_at_rest(data, moving):
+    """m/s: slower bodies count as at rest, as in pictures."""
+    return float(RESTS * np.sqrt(2 * 9.81 * np.median(data["radius"][moving]))) if moving.any() else 0.0
 
 
 # --- surfaces
@@ -156,6 +176,8 @@ def _unit(vectors):
 def contacts_message(data, table, dt, most=LINES):
     """Contacts as lines from centre to centre (to the contact's point where a body is fixed or large), the strongest first, with the
     size of their force in N."""
+    if "sampled" in data:
+        table = table[(rows_of_ids(data, table.body_a) >= 0) & (rows_of_ids(data, table.body_b) >= 0)]
     force = np.linalg.norm(table.impulse, axis=1) / dt
     order = np.argsort(-force, kind="stable")[: min(most, np.count_nonzero(force))]
     chosen, grains = table[order], (data["movable"] > 0) & ~large(data)
@@ -198,23 +220,30 @@ def large(data):
 
 
 def bounds_of(data):
-    """[low, high] corners of what a camera should see: the bodies that move, but for a few that strayed, and walls that reach no further
-    than half the diagonal beyond them; of a scene in which nothing moves, all."""
+    """[low, high] corners of what a camera should see: the bodies that move, but for those that strayed far from nearly all others, and
+    walls that reach no further than a diagonal beyond them; of a scene in which nothing moves, all."""
     moving = data["movable"] > 0
     bodies = moving if moving.any() else np.ones(len(moving), bool)
     if not bodies.any():
         return [[-1, -1, -1], [1, 1, 1]]
-    some = np.flatnonzero(bodies)
-    some = some[:: max(len(some) // SAMPLE, 1)]
-    places, radius = data["position"][some].astype(float), data["radius"][some, None]
-    share = 0.005 if len(places) >= FEW else 0.0
-    low, high = np.quantile(places - radius, share, axis=0), np.quantile(places + radius, 1 - share, axis=0)
+    low, high = _near_all(data["position"][bodies], data["radius"][bodies, None].astype(float))
+    reach, near = np.linalg.norm(high - low), [(low, high)]
     for wall in np.flatnonzero(~bodies | large(data))[:FEW]:
         corners = data["position"][wall] + rotate(data["quaternion"][wall].astype(float), _corners(data, wall))
-        reach = 0.5 * np.linalg.norm(high - low)
         if (corners >= low - reach).all() and (corners <= high + reach).all():
-            low, high = np.minimum(low, corners.min(axis=0)), np.maximum(high, corners.max(axis=0))
-    return [low.tolist(), high.tolist()]
+            near.append((corners.min(axis=0), corners.max(axis=0)))
+    return [np.min([lowest for lowest, _ in near], axis=0).tolist(), np.max([highest for _, highest in near], axis=0).tolist()]
+
+
+def _near_all(places, radius):
+    """Corners of the box around all bodies, but for those that are farther than a diagonal from the box that holds nearly all."""
+    if len(places) < FEW:
+        return (places - radius).min(axis=0), (places + radius).max(axis=0)
+    some = places[:: max(len(places) // SAMPLE, 1)]
+    low, high = np.quantile(some, STRAYED, axis=0), np.quantile(some, 1 - STRAYED, axis=0)
+    reach = np.linalg.norm(high - low)
+    near = ((places >= low - reach) & (places <= high + reach)).all(axis=1)
+    return (places - radius)[near].min(axis=0), (places + radius)[near].max(axis=0)
 
 
 def _corners(data, body):

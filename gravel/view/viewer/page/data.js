@@ -2,9 +2,9 @@
 // its messages itself.
 
 const TYPES = { f4: Float32Array, u4: Uint32Array, i4: Int32Array, u1: Uint8Array };
-const KEPT_BYTES = 256e6; // frames that are kept, so that playing again asks for nothing
+export const KEPT_BYTES = 256e6; // frames that are kept, so that playing again asks for nothing
 const WITH_FRAMES = ["speed", "energy"]; // colours that are others in each frame
-const STEADY = ["material", "radius"]; // colours that do not change while the same bodies are there
+export const STEADY = ["material", "radius", "body"]; // colours that do not change while the same bodies are there
 
 const always = new URLSearchParams(); // what every request carries
 if (new URLSearchParams(location.search).has("token")) always.set("token", new URLSearchParams(location.search).get("token"));
@@ -85,9 +85,12 @@ export class Frames {
     return frame;
   }
 
+  // ``drawn``: the radii that are drawn; where not all bodies are shown, those that stand for others are larger than they are
   layoutOf(frame) {
-    const layout = { key: frame.layout, values: new Map() };
+    const layout = { key: frame.layout, values: new Map(), swell: frame.swell || 1 };
     for (const name of ["id", "kind", "radius", "movable", "solid", "size", "geometry", "translucent"]) layout[name] = frame[name].slice();
+    layout.sampled = frame.sampled ? frame.sampled.slice() : null;
+    layout.drawn = layout.sampled ? layout.radius.map((r, row) => (layout.sampled[row] ? r * layout.swell : r)) : layout.radius;
     return layout;
   }
 

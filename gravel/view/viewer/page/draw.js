@@ -106,10 +106,10 @@ export class Balls {
     const rows = [];
     for (let k = 0; k < bodies.kind.length; k++) if (bodies.kind[k] === SPHERE) rows.push(k);
     this.rows = Uint32Array.from(rows);
-    this.largest = this.rows.reduce((most, row) => Math.max(most, bodies.radius[row]), 0);
+    this.largest = this.rows.reduce((most, row) => Math.max(most, bodies.drawn[row]), 0);
     this.points.geometry.dispose();
     this.points.geometry = new THREE.BufferGeometry();
-    this.points.geometry.setAttribute("radius", new THREE.BufferAttribute(bodies.radius, 1));
+    this.points.geometry.setAttribute("radius", new THREE.BufferAttribute(bodies.drawn, 1));
     this.all = new Rows(rows.length).set(this.rows);
     this.outer = new Rows(rows.length);
   }
@@ -138,7 +138,7 @@ export class Balls {
   }
 
   outerOnes() {
-    if (!this.knowsOuter) this.outer.set(mixed(seen(this.all.rows, this.position, this.bodies.radius)));
+    if (!this.knowsOuter) this.outer.set(mixed(seen(this.all.rows, this.position, this.bodies.drawn)));
     this.knowsOuter = true;
     return this.outer;
   }
@@ -161,7 +161,7 @@ export class Balls {
   }
 
   nearRows(camera, reach) {
-    const { x, y, z } = camera.position, p = this.position, radius = this.bodies.radius, found = [];
+    const { x, y, z } = camera.position, p = this.position, radius = this.bodies.drawn, found = [];
     if (this.emptyWithin(camera, reach * this.largest)) return found;
     for (const row of this.drawn) {
       const dx = p[3 * row] - x, dy = p[3 * row + 1] - y, dz = p[3 * row + 2] - z, r = reach * radius[row];
@@ -188,7 +188,7 @@ export class Balls {
     for (let k = 0; k < n; k++) {
       const row = this.near[k];
       place.array.set(this.position.subarray(3 * row, 3 * row + 3), 3 * k);
-      radius.array[k] = shared.shrink.value * this.bodies.radius[row];
+      radius.array[k] = shared.shrink.value * this.bodies.drawn[row];
       value.array[k] = this.value ? this.value[row] : 0;
       number.array[k] = row;
     }
@@ -283,7 +283,7 @@ export class Solids {
         if (!group.wall && cutting && isCut(cut, frame.position, row)) continue;
         a.place.array.set(frame.position.subarray(3 * row, 3 * row + 3), 3 * n);
         a.turn.array.set(frame.turn.subarray(4 * k, 4 * k + 4), 4 * n);
-        const shrink = group.wall || this.bodies.radius[row] > this.large ? 1 : shared.shrink.value;
+        const shrink = group.wall || this.bodies.radius[row] > this.large ? 1 : (shared.shrink.value * this.bodies.drawn[row]) / this.bodies.radius[row];
         for (let s = 0; s < 4; s++) a.size.array[4 * n + s] = shrink * size[4 * k + s];
         a.value.array[n] = this.value ? this.value[row] : 0;
         a.number.array[n++] = row;

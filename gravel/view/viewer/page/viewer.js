@@ -1,6 +1,6 @@
 // The page: what the user does, and which frame is shown when. Drawing is in draw.js, what the server sends in data.js.
 import * as THREE from "./three.js";
-import { Frames, address, ask, askMessage, askOf } from "./data.js";
+import { Frames, KEPT_BYTES, STEADY, address, ask, askMessage, askOf } from "./data.js";
 import { Balls, Lines, Planes, Solids, cellArrays, colourBy, colourInWords, contactArrays, frameArrays, isCut, jointArrays, shared } from "./draw.js";
 
 const $ = (id) => document.getElementById(id);
@@ -15,9 +15,11 @@ const QUALITIES = [ // from good to quick, while the picture moves: pixels, whet
 ];
 const SLOW = 44, FAST = 36, AGAIN = 4000; // ms a picture: above it gets coarser, below finer; ms until what was too slow is tried again
 const MOST_FRAMES = 5000; // bodies whose axes are drawn
+const NARROW = 700; // pixels: in a narrower window the panel is folded at first
+const EDGE = 56, SIDE = 16; // pixels that title and time bar take above and below, and what is left free beside the bodies
 const REST = 250; // ms without motion until the good picture is drawn
 
-const state = { number: 0, playing: false, clock: 0, colour: "speed", limits: null, own: null, selected: -1, quality: 0, stirred: 0, dirty: true, drawn: 0, ready: false };
+const state = { number: 0, playing: false, clock: 0, colour: "speed", limits: null, own: null, selected: -1, quality: 0, stirred: 0, dirty: true, drawn: 0, ready: false, past: null };
 let about, frame, renderer, camera, controls, scene, balls, solids, planes, contactLines, jointLines, cellLines, frameLines, axes, socket, contacts;
 const frames = new Frames(), bounds = new THREE.Box3();
 
@@ -35,10 +37,12 @@ async function start() {
   $("forces").parentElement.title = about.contacts ? "" : "this result contains no contacts: run with --contacts";
   $("axes").querySelector("[value=bodies]").disabled = Boolean(about.saved); // it has no turns of balls
   $("slider").max = about.times.length - 1;
-  $("speedLabel").hidden = $("first").hidden = $("back").hidden = $("slider").disabled = about.live;
+  $("speedLabel").hidden = about.live;
+  $("slider").ariaLabel = about.live ? "states of the run so far" : "frame";
+  $("panel").classList.toggle("folded", window.innerWidth < NARROW);
   listen();
   const asked = new URLSearchParams(location.hash.slice(1));
-  await show(Math.min(Number(asked.get("frame")) || 0, about.times.length - 1));
+  await show(asked.get("frame") ? Math.min(Number(asked.get("frame")) || 0, about.times.length - 1) : about.first);
   if (asked.get("camera")) placeCamera(asked.get("camera"));
   say("");
   state.ready = true;
@@ -47,6 +51,7 @@ async function start() {
 }
 
 function makeWindow() {
+  if (!document.createElement("canvas").getContext("webgl2")) throw new Error("this browser draws no 3D graphics: the viewer needs WebGL 2, which may have to be allowed in its settings");
   renderer = new THREE.WebGLRenderer({ canvas: $("canvas"), antialias: false, preserveDrawingBuffer: true, powerPreference: "high-performance" });
   renderer.outputColorSpace = THREE.LinearSRGBColorSpace;
   scene = new THREE.Scene();
@@ -71,8 +76,7 @@ function makeWindow() {
 
 function fillColours() {
   $("colour").replaceChildren(...about.colours.map((name) => new Option({ energy: "kinetic energy", contacts: "contact count", radius: "size (radius)", rank: "process (rank)" }[name] || name, name)));
-  state.colour = "speed";
-  $("colour").value = state.colour;
+  $("colour").value = state.colour = about.colour;
 }
 
 // --- frames
@@ -81,12 +85,19 @@ async function show(number, fresh = false) {
   const mine = ++asking;
   const next = await frames.frame(number, state.colour, fresh);
   const values = await frames.colouring(next, state.colour).catch((error) => (say(error.message, 4000), null));
+  if (about.live) keep(next, values);
+  if (state.past === null) await present(next, values, number, mine);
+  else tellTime();
+}
+
+// Draw a frame, unless another was asked for since.
+async function present(next, values, number, mine) {
   const changed = !frame || next.layout !== frame.layout, groups = changed ? await solids.groupsOf(next.bodies) : null;
-  if (mine !== asking) return; // another was asked for since
+  if (mine !== asking) return;
   if (changed) setLayout(next, groups);
   frame = next;
   state.number = number;
-  bounds.isEmpty() && fit("auto");
+  bounds.isEmpty() && fit("auto", number === about.first ? boxOf({ bounds: about.box }) : boxOf(frame));
   balls.setFrame(frame);
   if (values && values.value.length === next.bodies.id.length) setValues(values); // a live run may have gone on in between
   solids.setFrame(frame);
@@ -103,8 +114,14 @@ async function show(number, fresh = false) {
 function setLayout(next, groups) {
   balls.setLayout(next.bodies);
   solids.setLayout(next.bodies, groups);
-  $("facts").textContent = `${next.bodies.movable.reduce((a, b) => a + b, 0).toLocaleString("en")} bodies`;
+  $("facts").textContent = countInWords(next);
   if (frame) bounds.union(boxOf(next)); // the view stays where it is
+}
+
+function countInWords(next) {
+  const shown = next.bodies.movable.reduce((a, b) => a + b, 0), words = (count) => count.toLocaleString("en");
+  if (!next.bodies.sampled) return `${words(shown)} bodies`;
+  return `${words(shown)} of ${words(next.moving)} bodies shown (${+((100 * shown) / next.moving).toPrecision(2)} %), drawn ${next.bodies.swell.toFixed(2)} times as large`;
 }
 
 const boxOf = (one) => new THREE.Box3(...one.bounds.map((corner) => new THREE.Vector3(...corner)));
@@ -147,11 +164,12 @@ const short = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ?
 async function loadContacts() {
   const shown = frame;
   try {
+    if (state.past !== null) throw new Error("contacts are known of the present state of a run only");
     contacts = await askMessage(`contacts/${shown.number}`);
   } catch (error) {
     contacts = null;
     contactLines.mesh.visible = false;
-    if (!about.live) say(error.message, 3000);
+    if (!about.live || state.past !== null) say(error.message, 3000);
     return;
   }
   if (shown === frame) drawContacts();
@@ -189,6 +207,7 @@ async function drawFrames() {
   if (!all && state.selected < 0) frameLines.mesh.visible = false;
   if (!all) return;
   try {
+    if (state.past !== null) throw new Error("axes of all bodies are known of the present state of a run only");
     const { turn } = await askMessage(`turns/${shown.number}`);
     if (shown === frame && turn.length === 4 * frame.bodies.id.length) drawTurns(framed(), (row) => turn.subarray(4 * row, 4 * row + 4));
   } catch (error) {
@@ -226,18 +245,20 @@ function drawCell() {
 }
 
 // --- the camera
-function fit(view) {
-  bounds.copy(boxOf(frame));
+function fit(view, box = boxOf(frame)) {
+  bounds.copy(box);
   const middle = bounds.getCenter(new THREE.Vector3()), toward = new THREE.Vector3(...VIEWS[view]).normalize();
   const right = new THREE.Vector3(0, 0, 1).cross(toward);
   if (right.lengthSq() < 1e-9) right.set(1, 0, 0);
   right.normalize();
-  const up = toward.clone().cross(right), slope = Math.tan((camera.fov * Math.PI) / 360) * 0.86;
-  const aspect = renderer.domElement.clientWidth / renderer.domElement.clientHeight;
+  const up = toward.clone().cross(right), slope = Math.tan((camera.fov * Math.PI) / 360);
+  const { clientWidth: width, clientHeight: height } = renderer.domElement, panel = $("panel").classList.contains("folded") ? 0 : $("panel").offsetWidth + 12;
+  const free = (taken, length) => Math.max(1 - (2 * taken) / length, 0.5); // the share of the window that nothing covers
+  const tall = slope * free(EDGE, height), wide = slope * (width / height) * free(Math.max(panel, SIDE), width);
   let away = 0;
   for (let k = 0; k < 8; k++) {
     const arm = new THREE.Vector3(...[0, 1, 2].map((a) => ((k >> a) & 1 ? bounds.max : bounds.min).getComponent(a))).sub(middle);
-    away = Math.max(away, Math.abs(arm.dot(up)) / slope + arm.dot(toward), Math.abs(arm.dot(right)) / (slope * aspect) + arm.dot(toward));
+    away = Math.max(away, Math.abs(arm.dot(up)) / tall + arm.dot(toward), Math.abs(arm.dot(right)) / wide + arm.dot(toward));
   }
   camera.up.set(0, 0, 1);
   controls.target.copy(middle);
@@ -362,7 +383,7 @@ async function tellPicked() {
   const row = frame.bodies.id.indexOf(state.selected);
   shared.selected.value = row;
   if (row < 0) return void (($("pickedText").textContent = `body ${state.selected} is not in this frame`), drawPicked(row, null));
-  if (about.saved) return void (tellRows(savedFacts(row)), drawPicked(row, savedTurn(row)));
+  if (about.saved || state.past !== null) return void (tellRows(savedFacts(row)), drawPicked(row, savedTurn(row)));
   const shown = frame, facts = await (await ask(`body/${frame.number}/${state.selected}`)).json(), size = Math.hypot(...facts.velocity);
   if (shown !== frame || facts.id !== state.selected) return; // another is told of by now
   drawPicked(row, facts.quaternion);
@@ -381,7 +402,7 @@ async function tellPicked() {
 
 const vector = (values, unit) => `${[...values].map(short).join(", ")} ${unit}`;
 
-// what a page that was saved knows of a body
+// what a page knows of a body without asking: one that was saved, and of an earlier state of a live run
 function savedFacts(row) {
   const { id, kind, radius, movable } = frame.bodies;
   return [
@@ -421,21 +442,27 @@ function advance(seconds) {
 }
 
 function play(on) {
-  if (about.live) return tell(on ? "play" : "pause");
+  if (about.live) {
+    if (state.past !== null) lookAt(states.length - 1);
+    return tell(on ? "play" : "pause");
+  }
   if (on && state.number >= about.times.length - 1) {
     state.number = 0;
     show(0).catch((error) => say(error.message, 4000));
   }
   state.clock = about.times[state.number];
   state.playing = on;
-  $("play").textContent = on ? "⏸" : "▶";
+  $("play").classList.toggle("playing", on);
 }
 
+// ``number``: of a frame; of a live run, of a state that was seen, or the next to come
 function go(number) {
-  if (about.live) return number > state.number ? tell("single") : undefined;
+  if (about.live) return number < states.length ? lookAt(Math.max(0, number)) : tell("single");
   play(false);
   return show(Math.max(0, Math.min(number, about.times.length - 1))).catch((error) => say(error.message, 4000));
 }
+
+const place = () => (about.live ? state.past ?? states.length - 1 : state.number);
 
 // of times, so that those of two frames can be told apart
 function decimals() {
@@ -444,10 +471,13 @@ function decimals() {
 }
 
 function tellTime() {
-  $("slider").value = state.number;
-  const place = about.live ? `step ${frame.step}${frame.finished ? ", finished" : frame.paused ? ", paused" : ""}` : `frame ${state.number + 1} of ${about.times.length}`;
-  $("clock").textContent = `${frame.time.toFixed(decimals())} s · ${place}`;
-  if (about.live) $("play").textContent = frame.paused ? "▶" : "⏸";
+  if (about.live) {
+    $("slider").max = states.length - 1;
+    $("play").classList.toggle("playing", !states[states.length - 1].frame.paused);
+  }
+  $("slider").value = place();
+  const how = state.past !== null ? ", earlier" : frame.finished ? ", finished" : frame.paused ? ", paused" : "";
+  $("clock").textContent = `${frame.time.toFixed(decimals())} s · ${about.live ? `step ${frame.step}${how}` : `frame ${state.number + 1} of ${about.times.length}`}`;
 }
 
 // --- a run that goes on
@@ -478,10 +508,34 @@ async function follow() {
   do {
     follow.again = false;
     await show(state.number, true).catch((error) => say(error.message, 4000));
-    frame.number = state.number += 1; // every state of a live run has a number of its own here
+    if (state.past === null) frame.number = state.number += 1; // every state of a live run has a number of its own here
     tell("next");
   } while (follow.again);
   follow.busy = false;
+}
+
+// The states of a live run that came here, so that one may look back at them while it goes on; of too many every second is kept.
+let states = []; // { frame, colour, values }
+function keep(next, values) {
+  if (states.length && states[states.length - 1].frame.step === next.step) states.pop(); // the same state once more
+  states.push({ frame: next, colour: state.colour, values });
+  if (states.reduce((sum, one) => sum + one.frame.bytes, 0) < KEPT_BYTES || states.length < 8) return;
+  states = states.filter((_, k) => k % 2 === 0 || k === states.length - 1);
+  if (state.past !== null) state.past >>= 1;
+}
+
+// Show one of the states that were kept; with the last one the page follows the run again.
+async function lookAt(number) {
+  const one = states[number], mine = ++asking;
+  state.past = number === states.length - 1 ? null : number;
+  await present(one.frame, await valuesOf(one), state.number, mine);
+}
+
+async function valuesOf({ frame: shown, colour, values }) {
+  if (colour === state.colour) return values;
+  if (STEADY.includes(state.colour)) return frames.colouring(shown, state.colour).catch(() => null);
+  say(`this earlier state was shown by ${colour}: its ${state.colour} is not known any more`, 4000);
+  return values && { ...values, value: new Float32Array(values.value.length), words: state.colour, numbered: false, limits: state.limits || [0, 1] };
 }
 
 // --- saving
@@ -538,7 +592,7 @@ function listen() {
   $("colour").onchange = () => {
     state.colour = $("colour").value;
     state.limits = state.own = null;
-    show(state.number).catch((error) => say(error.message, 4000));
+    (state.past === null ? show(state.number) : lookAt(state.past)).catch((error) => say(error.message, 4000));
   };
   for (const name of ["low", "high"]) $(name).onchange = ownLimits;
   $("walls").onchange = () => ((solids.walls = $("walls").value), solids.restyle(), stir());
@@ -560,9 +614,9 @@ function listen() {
   $("fold").onclick = () => $("panel").classList.toggle("folded");
   $("unpick").onclick = () => select(-1);
   $("first").onclick = () => go(0);
-  $("back").onclick = () => go(state.number - 1);
-  $("forward").onclick = () => go(state.number + 1);
-  $("play").onclick = () => play(about.live ? frame.paused : !state.playing);
+  $("back").onclick = () => go(place() - 1);
+  $("forward").onclick = () => go(place() + 1);
+  $("play").onclick = () => play(about.live ? states[states.length - 1].frame.paused : !state.playing);
   $("slider").oninput = () => go(Number($("slider").value));
   window.onresize = stir;
   listenToPointer();
@@ -598,6 +652,8 @@ function say(words, time) {
 // for scripts that look at the page: tests, benches
 window.gravel = {
   state, select, pick, fit, go, play, command, cameraText, placeCamera,
+  states: () => states.length,
+  box: () => [bounds.min.toArray(), bounds.max.toArray()],
   counts: () => ({ drawn: state.drawn, quality: state.quality, balls: balls.drawn.length, near: balls.near ? balls.near.length : 0, lines: contactLines.mesh.visible ? contactLines.mesh.geometry.instanceCount : 0, joints: jointLines.mesh.visible ? jointLines.mesh.geometry.instanceCount : 0, frames: frameLines.mesh.visible ? frameLines.mesh.geometry.instanceCount / 3 : 0, planes: planes.shown }),
   turn: (degrees) => {
     const arm = camera.position.clone().sub(controls.target).applyAxisAngle(new THREE.Vector3(0, 0, 1), (degrees * Math.PI) / 180);
