@@ -4,6 +4,7 @@ import contextlib
 import os
 
 import build123d as b3d
+from OCP.BRepBuilderAPI import BRepBuilderAPI_Transform
 from OCP.BRepGProp import BRepGProp
 from OCP.GProp import GProp_GProps
 from OCP.Interface import Interface_Static
@@ -13,6 +14,7 @@ from OCP.STEPControl import STEPControl_AsIs
 from OCP.TCollection import TCollection_ExtendedString
 from OCP.TDataStd import TDataStd_Name
 from OCP.TDocStd import TDocStd_Document
+from OCP.TopLoc import TopLoc_Location
 from OCP.XCAFDoc import XCAFDoc_ColorSurf, XCAFDoc_DocumentTool
 
 CRANK, ROD = 0.05, 0.2  # m, of the slider-crank
@@ -27,10 +29,7 @@ class Document:
         self.colours = XCAFDoc_DocumentTool.ColorTool_s(self.document.Main())
 
     def product(self, name, shape, colour=None):
-        solids = shape.solids()
-        plain = len(solids) == 1 and solids[0].location == b3d.Location()
-        inside = solids[0] if plain else b3d.Compound(solids) if solids else shape  # a shape with a place would become an assembly
-        return self._named(self.shapes.AddShape(inside.wrapped, False), name, colour)
+        return self._named(self.shapes.AddShape(_in_place(shape), False), name, colour)
 
     def assembly(self, name, components, colour=None):
         """``components``: (product, b3d.Location, name of the instance), with a colour of its own or without."""
@@ -57,6 +56,15 @@ class Document:
         if colour is not None:
             self.colours.SetColor(label, Quantity_Color(*colour, Quantity_TOC_sRGB), XCAFDoc_ColorSurf)
         return label
+
+
+def _in_place(shape):
+    """The kernel's shape with its place in its coordinates: a shape that is placed would become an assembly of its own."""
+    solids = shape.solids()
+    if len(solids) != 1:
+        return (b3d.Compound(solids) if solids else shape).wrapped
+    solid = solids[0].wrapped
+    return BRepBuilderAPI_Transform(solid.Located(TopLoc_Location()), solid.Location().Transformation(), True).Shape()
 
 
 @contextlib.contextmanager

@@ -146,7 +146,7 @@ def test_plates_with_several_holes_in_line_are_told_apart(tmp_path):
     plate = b3d.Box(100, 60, 10)
     for x, y, r in ((-40, -20, 3), (40, -20, 3), (0, 0, 8)):
         plate -= b3d.Pos(x, y, 0) * b3d.Cylinder(r, 20)
-    lower, upper = document.product("lower", plate), document.product("upper", plate)
+    lower, upper = document.product("lower", plate), document.product("upper", plate - b3d.Pos(0, 30, 0) * b3d.Box(9, 9, 30))
     document.assembly("stack", [(lower, b3d.Location(), ""), (upper, b3d.Location((0, 0, 30)), "")])
     scene = gv.Scene()
     stack = gv.load_step(scene, document.write(tmp_path / "a.step"))

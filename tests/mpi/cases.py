@@ -425,6 +425,31 @@ def ffd():
     return {"hashes": hashes, "contacts": report.contacts, "residual": report.residual, "energy": report.kinetic_energy}
 
 
+@case
+def named_bodies():
+    """Names of bodies that all add, of each process's own, and of some that come later; in a result and a checkpoint, too."""
+    import pathlib
+    import tempfile
+
+    from mpi4py import MPI
+
+    scene = gv.Scene()
+    scene.add_body(gv.Plane(), fixed=True, name="floor")
+    scene.add_bodies(gv.Sphere(0.05), [(0.2 * k - 1, 0, 0.05) for k in range(10)], name="row")
+    own = 6 // SIZE
+    scene.add_bodies(gv.Sphere(0.05), [(0.2 * k - 1, 1 + MPI.COMM_WORLD.rank, 0.05) for k in range(own)], local=True, name="own")
+    sim = gv.Simulation(scene, 1e-3)
+    sim.add_bodies(gv.Sphere(0.05), [(0, 5, 1)], name="late")
+    folder = pathlib.Path(MPI.COMM_WORLD.bcast(tempfile.mkdtemp()))
+    sim.run(until=0.002, save=folder / "a.vtkhdf", every=0.002)
+    sim.save(folder / "a.h5")
+    found = {"names": sim.body_names.to_values(), "loaded": gv.Simulation.load(folder / "a.h5").body_names.to_values()}
+    rows = {name: sum(MPI.COMM_WORLD.allgather(len(sim.rows_of(name)))) for name in ("row", "own", "late")}
+    with gv.open_result(folder / "a.vtkhdf") as result:
+        frame = result[-1]
+        return {**found, "rows": rows, "result": result.body_names.to_values(), "ids": frame.ids[frame.rows_of("own")].tolist()}
+
+
 def main():
     global SIZE
     warnings.simplefilter("ignore")

@@ -284,3 +284,10 @@ def test_a_domain_that_does_not_fit_is_refused(given, tmp_path):
     tried = f"try:\n    gv.Simulation(scene, 0.01, domain={given})\nexcept (TypeError, ValueError) as error:\n    print(error)\n"
     done = mpiexec(2, "-c", script + tried)
     assert done.returncode == 0 and len(re.findall(WRONG[given], done.stdout)) == 2, done.stdout + done.stderr
+
+
+def test_names_of_bodies_are_the_same_on_all_processes():
+    found = run_cases(2, ["named_bodies"])["named_bodies"]
+    expected = {"floor": 0, "row": [1, 11], "own": [11, 17], "late": [17, 18]}
+    assert found["names"] == found["loaded"] == found["result"] == expected
+    assert found["rows"] == {"row": 10, "own": 6, "late": 1} and found["ids"] == list(range(11, 17))
