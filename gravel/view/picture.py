@@ -108,7 +108,7 @@ class Painter:
             colours = PALE * look.backdrop + (1 - PALE) * colours
             add_forces(stage, plan, one, self.force_limits, look.clip)
         add_bodies(stage, plan, one.data, colours, look.clip)
-        add_joints(stage, plan, one.data, look.clip)
+        signs = add_joints(stage, plan, one.data, look)
         drawn = stage.pixels()
         if not look.caption:
             return drawn
@@ -117,7 +117,7 @@ class Painter:
         title = f"t = {time:.3f} s" if time == 0 or time >= 0.01 else f"t = {time:.4g} s"
         title += f", {bodies} bod{'y' if bodies == 1 else 'ies'}"
         legend = () if look.forces else plan.tones.legend
-        return written_on(drawn, title, plan.camera.pixels_per_metre(look.size[1]), look.ink, self.bar, legend)
+        return written_on(drawn, title, plan.camera.pixels_per_metre(look.size[1]), look, self.bar, legend, signs)
 
     def close(self):
         self.stage.close()
