@@ -74,13 +74,18 @@ class Image:
         return path
 
     def _repr_png_(self):
-        target = io.BytesIO()
-        need("PIL.Image").fromarray(self.pixels).save(target, "PNG")
-        return target.getvalue()
+        return png_bytes(self.pixels)
 
     def __repr__(self):
         height, width = self.pixels.shape[:2]
         return f'Image({width}x{height}, camera="{self.camera}")'
+
+
+def png_bytes(pixels):
+    """Pixels (height, width, 3) as the bytes of a PNG."""
+    target = io.BytesIO()
+    need("PIL.Image").fromarray(pixels).save(target, "PNG")
+    return target.getvalue()
 
 
 class Painter:
