@@ -3,6 +3,7 @@
 from gravel.cli import (  # noqa: F401  # they register their commands
     exporting,
     files,
+    gallery,
     looking,
     measuring,
     plotting,

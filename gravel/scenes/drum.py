@@ -36,7 +36,7 @@ def drum_mesh(radius, width, sides):
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    sands = [Material(density=2500, friction=0.6, rolling_friction=0.05 * RADIUS, name=f"{colour} sand") for colour in ("red", "blue")]
+    sands = [Material(density=2500, friction=0.6, rolling_friction=0.05 * RADIUS, name=f"{colour} sand") for colour in ("orange", "blue")]
     steel = Material(density=7800, friction=0.8, name="steel")
     scene = Scene()
     volume = bodies * SPACING**3

@@ -17,7 +17,7 @@ EDGE, OPACITY = np.full(3, 0.58), 0.13  # of walls' edges and of walls that are 
 GRAZING, GLINT = 0.6, 0.75  # what glass adds to its opacity where it is seen along its face, and where it mirrors the lamp
 SHARPNESS = 160  # of glints: the power of the cosine between the normal and the mirror's
 STRIP = -0.55, np.linspace(-0.9, 0.9, 13), 0.83  # the lamp of glints is long and upright: how far right, up and towards the camera
-BESIDE = 16  # grains next to a piece of a wall that tell whether it is in front of them
+BESIDE, NEARLY = 16, 0.95  # grains next to a piece of a wall; the share of all that must be behind it if it is to be glass
 
 
 def add_bodies(stage, plan, data, colours, clip=None):
@@ -115,15 +115,17 @@ def _glass(surface, plan):
 
 
 def _between(surface, eye, centres):
-    """(T,) which triangles have the camera on one side and most of the grains next to them on the other."""
+    """(T,) which triangles have the camera on one side and on the other nearly all grains, and most of those next to them: of a hopper also
+    where some have fallen out below, of a hill not where a valley goes on behind."""
     a, b, c = (surface.points[surface.triangles[:, k]].astype(float) for k in range(3))
     normals, middles = np.cross(b - a, c - a), (a + b + c) / 3
     normals *= np.sign(np.einsum("ti,ti->t", eye - middles, normals))[:, None]
     if not len(centres):
         return np.zeros(len(normals), bool)
+    every = normals @ centres.T < np.einsum("ti,ti->t", middles, normals)[:, None]
     _, nearest = cKDTree(centres).query(middles, min(BESIDE, len(centres)))
-    arms = centres[nearest.reshape(len(middles), -1)] - middles[:, None]
-    return (np.einsum("tki,ti->tk", arms, normals) > 0).mean(axis=1) < 0.5
+    beside = np.take_along_axis(every, nearest.reshape(len(middles), -1), axis=1)
+    return (every.mean(axis=1) > NEARLY) & (beside.mean(axis=1) > 0.5)
 
 
 def _add_edges(stage, plan, data, surface, colour, clip=None):

@@ -20,7 +20,7 @@ from gravel.view.merged import groups_of, merge, place
 from gravel.view.subject import joint_points, joints_to_draw
 
 HIDES, HOLDS, RAYS = 0.15, 0.3, 300  # what hides more than this share of the moving bodies (of so many of them) is translucent
-CENTRES = 600  # of moving bodies that tell which side of a wall they are on
+CENTRES = 400  # of moving bodies that tell which side of a wall they are on
 LARGE = 4.0  # times the median radius: bodies of a machine among grains, which the camera does not overlook
 FEW, MANY = 200, 2000  # of so many bodies none counts as strayed; of more than so many only the outer ones are looked at,
 DIRECTIONS = 150  # the outermost in each of so many directions

@@ -10,7 +10,7 @@ from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.view import findings
 from gravel.view.look import Look
 from gravel.view.page import element, group, heading, image, listing, page, table, wide_table
-from gravel.view.picture import Painter, png_bytes
+from gravel.view.picture import Painter, encoded
 from gravel.view.plots import KINDS, plot
 from gravel.view.plots.style import png_of
 from gravel.view.subject import shown
@@ -123,7 +123,7 @@ def drawn_frames(path, places):
     """(frames of a result as the bytes of PNGs, what colours show)."""
     samples = [shown(path, place) for place in places]
     with Painter(samples, Look(size=PICTURE)) as painter:
-        return [png_bytes(painter.pixels(sample)) for sample in samples], painter.plan.tones.words.partition(",")[0]
+        return [encoded(painter.pixels(sample)) for sample in samples], painter.plan.tones.words.partition(",")[0]
 
 
 def numbers(result, summary):

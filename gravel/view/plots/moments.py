@@ -7,6 +7,7 @@ import numpy as np
 
 from gravel import checks, measures
 from gravel.measures.snapshot import snapshot_of
+from gravel.view import need
 from gravel.view.plots.style import COLOURS, QUIET, few_ticks
 
 TAIL = 30  # contacts above the mean: of fewer no law is fitted
@@ -117,7 +118,7 @@ def size_numbers(moment, axes, bins=None):
         edges = np.geomspace(low, high, count + 1) if wide else np.histogram_bin_edges(diameter, count)
         edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)  # whatever was rounded on the way
         counts = axes.hist(diameter, edges, color=COLOURS[0])[0]
-        axes.set_xscale("log") if wide else few_ticks(axes)
+        _over_sizes(axes, wide)
     if counts.max() > RARE * counts[counts > 0].min():
         axes.set_yscale("log")
         axes.set_ylim(bottom=0.5)
@@ -142,12 +143,20 @@ def size_shares(moment, axes, bins=None):
     order = np.argsort(diameter, kind="stable")
     share = np.cumsum(snapshot_of(moment).masses[order])
     axes.plot(np.repeat(diameter[order], 2), 100 * np.repeat(np.append(0.0, share / share[-1]), 2)[1:-1])
-    if diameter.max() > WIDE * diameter.min():
-        axes.set_xscale("log")
-    else:
-        few_ticks(axes)
+    _over_sizes(axes, diameter.max() > WIDE * diameter.min())
     axes.set(xlabel="diameter, m", ylabel="mass in smaller bodies, %", ylim=(0, 100))
     axes.set_title(_at(moment))
+
+
+def _over_sizes(axes, wide):
+    """Few numbers below a panel of sizes; of ``wide`` ones on a logarithmic scale."""
+    if not wide:
+        return few_ticks(axes)
+    ticker = need("matplotlib.ticker")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _diameters(moment):
