@@ -53,17 +53,17 @@ PIECES = (
     Piece(
         "drum",
         "Mixing in a drum",
-        "One sand in two colours. The drum lifts it until it rolls down along its surface; half a turn has begun to mix what began side "
-        "by side.",
-        "--time 2.2 --every 0.1",
-        "--camera front",
+        "One sand in two colours. The drum lifts it until it rolls down along its surface; what began side by side has begun to "
+        "mix.",
+        "--time 3.6 --every 0.1",
+        "",
     ),
     Piece(
         "vehicle",
         "A tracked vehicle on gravel",
         "Ninety-six joints hold two tracks of links and their wheels; colours show the speed of links and grains.",
         "--bodies 6000 --time 1.5 --every 0.1",
-        "--colour speed --limits 0,1.2",
+        "--colour speed --limits 0,1.2 --camera 2.2,-4.6,2.3,-0.75,-0.05,0.2,0,0,1,29",
     ),
     Piece(
         "excavator",
@@ -84,21 +84,22 @@ PIECES = (
         "Force chains",
         "Eight hundred spheres at rest in a box. A rod stands for each contact, as thick as its force: a few chains carry most of the weight.",
         "--bodies 800 --time 1.2 --every 0.1 --contacts",
-        "--forces --camera front",
+        "--forces --camera front --colour material",
     ),
     Piece(
         "triaxial",
         "A triaxial test",
-        "Six servo-controlled plates press a sample together, then one pair of them shears it; rods are the forces of its contacts.",
+        "Servo-controlled plates press a sample from all sides, then the upper one comes down. The sample is cut in the middle; rods are the "
+        "forces of its contacts.",
         "--bodies 800 --every 0.1 --contacts",
-        "--forces",
+        "--forces --colour material --clip 0,1,0,0 --camera 0,-0.62,0.2,0,0,0.13",
     ),
     Piece(
         "terrain",
         "Rocks on a hillside",
-        "Convex hulls in five forms and many sizes tumble down onto a height field.",
+        "Convex hulls in five forms and many sizes tumble down onto a height field; colours show their sizes.",
         "--time 1 --every 0.1",
-        "",
+        "--colour radius --camera 1.2,-4.4,6.8,0,-0.05,0,0,0,1,28",
     ),
     Piece(
         "ellipsoids",
@@ -110,9 +111,9 @@ PIECES = (
     Piece(
         "clumps",
         "Clumps",
-        "Grains that are glued of several spheres each, with the mass and inertia of their union.",
+        "Grains that are glued of several spheres each, with the mass and inertia of their union; each has a colour of its own.",
         "--time 1 --every 0.1",
-        "",
+        "--colour body",
     ),
 )
 

@@ -10,7 +10,7 @@ from gravel.shapes import SPHERE
 from gravel.view.merged import COARSEST, TRIANGLES, groups_of, merge, place, unit
 from gravel.view.stage import QUIET
 
-EDGES = 12  # pixels of radius: of bodies that look smaller, edges are not drawn
+EDGES, BOLD = 12, 40  # pixels of radius: of bodies that look smaller, edges are not drawn, or thinner
 FINE = 100  # triangles of a wall that may be shown in part: what lies behind the grains is solid
 TONE, SHEER = np.array([0.86, 0.845, 0.81]), np.array([0.62, 0.70, 0.78])  # solid and translucent walls
 EDGE, OPACITY = np.full(3, 0.58), 0.13  # of walls' edges and of walls that are seen through
@@ -45,14 +45,14 @@ def _add_moving(stage, plan, data, moving, colours):
         bodies = moving[painted]
         stage.add_balls(data["position"][bodies], _radii(data, bodies), colours[bodies])
     pixels = _pixels(stage, plan, data, moving)
-    groups, with_edges = groups_of(data, moving[~painted], sides_for(pixels)), pixels > EDGES
+    groups, with_edges, width = groups_of(data, moving[~painted], sides_for(pixels)), pixels > EDGES, min(pixels / BOLD, 1.0)
     for flat in (True, False):
         some = [group for group in groups if group.flat == flat]
         if some:
             surface = merge(some, data)
             stage.add_surface(surface, colours[surface.body], flat=flat)
             if with_edges:
-                _add_edges(stage, plan, data, surface, 0.25 * colours[surface.body].mean(axis=0))
+                _add_edges(stage, plan, data, surface, 0.25 * colours[surface.body].mean(axis=0), width=width)
 
 
 def sides_for(pixels):
@@ -128,14 +128,14 @@ def _between(surface, eye, centres):
     return (every.mean(axis=1) > NEARLY) & (beside.mean(axis=1) > 0.5)
 
 
-def _add_edges(stage, plan, data, surface, colour, clip=None):
+def _add_edges(stage, plan, data, surface, colour, clip=None, width=1.0):
     """Edges as lines, a little nearer to the camera than the faces they bound. (VTK's own offsets are in steps of the depth buffer: in
     a large scene they show the edges at the back.)"""
     if len(surface.edges):
         toward = plan.camera.place - surface.points
         away = np.maximum(np.linalg.norm(toward, axis=1), 1e-30)
         shift = np.minimum(0.02 * data["radius"][surface.body], 0.001 * away)
-        stage.add_lines(surface.points + (shift / away)[:, None] * toward, surface.edges, colour, cut=clip)
+        stage.add_lines(surface.points + (shift / away)[:, None] * toward, surface.edges, colour, width, clip)
 
 
 def _pixels(stage, plan, data, bodies):

@@ -14,11 +14,11 @@ from gravel.view import need
 from gravel.view.look import MAP, rgb, round_length
 
 UNITS = ((1e3, "km"), (1.0, "m"), (1e-3, "mm"), (1e-6, "µm"), (1e-9, "nm"))
-TEXT, MARGIN = 0.024, 0.025  # height of letters and distance to the border, of the rows
+TEXT, MARGIN = 0.028, 0.025  # height of letters and distance to the border, of the rows
 SCALE_SHARE = 0.2  # of the width, which the scale bar does not exceed
 BAR = (0.28, 0.72)  # rows of the colour bar, as shares
 PLAIN = 2  # of 255: what differs from the background by no more is background
-BAR_ROOM = 0.86  # share of the width that bodies keep to where there is a colour bar
+BAR_ROOM = 0.84  # share of the width that bodies keep to where there is a colour bar
 
 
 class Bar:
@@ -125,7 +125,7 @@ def _legend(page, legend, signs, below_bar):
     shown, square, room = font(0.9 * letters), 0.8 * letters, (2.6 if signs else 1.6) * 0.8 * letters
     wide = max(shown.getlength(name) for name, _ in rows)
     left, tall = width - MARGIN * height - wide - room, 1.6 * letters * len(rows)
-    top = min(BAR[1] * height + 1.2 * letters, height - tall - letters) if below_bar else 0.5 * (height - tall)
+    top = min(BAR[1] * height + 2.0 * letters, height - tall - letters) if below_bar else 0.5 * (height - tall)
     page.clear(left, top, width - MARGIN * height, top + tall)
     for k, (name, colour) in enumerate(rows):
         y = top + 1.6 * letters * (k + 0.5)

@@ -196,7 +196,10 @@ def _some(ids):
 # --- the script and the command
 def script_text(result):
     """The text of the script that made the run, if it lies beside the result or in this folder and was not changed since; else None."""
-    words = shlex.split(result.about.get("script") or "")
+    try:
+        words = shlex.split(result.about.get("script") or "")
+    except ValueError:  # no command line
+        return None
     if len(words) < 2 or pathlib.Path(words[1]).name != words[1] or not words[1].endswith(".py"):
         return None
     started = datetime.datetime.fromisoformat(result.about["started"]).timestamp()

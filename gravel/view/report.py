@@ -89,7 +89,7 @@ def how_to_repeat(result):
         yield element("p", "The scene was built in a notebook or at a prompt, so that there is no command that would make the run again.")
     else:
         yield element("p", "The script that made it:")
-        yield element("pre", script, id="command")
+        yield element("pre", script, id="made-by")
         text = findings.script_text(result)
         if text is not None:
             yield element("pre", text, id="script", class_="script")
