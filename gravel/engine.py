@@ -448,11 +448,13 @@ def make_engine(device: str = "cpu", precision: str = "single", broad_phase: str
     return CpuEngine(np.float32 if precision == "single" else np.float64, broad_phase, threads)
 
 
-def compile_usual_kernels(precision: str, part: int, parts: int) -> int:
-    """Compile, in this process, one of some parts of the kernels that most scenes need; returns how many were new."""
+def compile_usual_kernels(precision: str, part: int, parts: int) -> None:
+    """Compile, in this process, one of some parts of the kernels that most scenes need."""
     from gravel.cpu import precompile
 
-    return sum(precompile.compile_here(features, threads=True) for features in precompile.usual_features(precision)[part::parts])
+    kinds = precompile.usual_features(precision)
+    for features in kinds[part * len(kinds) // parts : (part + 1) * len(kinds) // parts]:
+        precompile.compile_here(features, threads=True)
 
 
 def finest_precision(device: str) -> str:

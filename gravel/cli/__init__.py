@@ -6,6 +6,7 @@ from gravel.cli import (  # noqa: F401  # they register their commands
     controlling,
     exporting,
     files,
+    gallery,
     looking,
     measuring,
     plotting,

@@ -14,7 +14,7 @@ from gravel.engine import available_cores, compile_usual_kernels
 from gravel.scenefile import is_scene_file, load_scene_file
 from gravel.simulation import Simulation
 
-PARTS = 4  # of the usual kernels of one precision: so many processes may share them
+PARTS = 5  # of the usual kernels of one precision, by kinds of shapes: so many processes may share them
 STEPS = 100  # at most, until bodies of a scene touch
 
 
@@ -63,18 +63,18 @@ def compile_all(tasks, jobs):
     """Run tasks (what, function, arguments) in processes of their own, and tell as each ends."""
     if not tasks:
         return
-    start = time.perf_counter()
+    start, before = time.perf_counter(), kernels()
     with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(function, *arguments): what for what, function, arguments in tasks}
         for number, done in enumerate(as_completed(running), 1):
-            click.echo(f"{number:3} of {len(tasks)}  {running[done]:24} {done.result():4} new kernels")
-    click.echo(f"compiled in {time.perf_counter() - start:.0f} s, kept in {kernel_cache.folder()}")
+            done.result()  # raises what went wrong there
+            click.echo(f"{number:3} of {len(tasks)}  {running[done]}")
+    new = len(kernels() - before)
+    click.echo(f"{new} kernels compiled in {time.perf_counter() - start:.0f} s, kept in {kernel_cache.folder()}")
 
 
 def compile_scene(name, precision):
-    """Compile what a scene needs: its kernels one by one, then what its first steps with contacts meet beside them; returns how many
-    kernels were new."""
-    before = kernels()
+    """Compile what a scene needs: its kernels one by one, then what its first steps with contacts meet beside them."""
     setup = load_scene_file(name) if is_scene_file(name) else scenes.build(name)
     options = {**setup.options, **({} if precision is None else {"precision": precision})}
     simulation = Simulation(setup.scene, setup.dt, threads=available_cores(), domain=None, **options)
@@ -82,8 +82,8 @@ def compile_scene(name, precision):
     for _ in range(STEPS):
         if simulation.step().contacts and simulation.steps > 2:
             break
-    return len(kernels() - before)
 
 
 def kernels():
+    """The files of all compiled kernels."""
     return {os.fspath(file) for file in kernel_cache.folder().rglob("*.nbc")}

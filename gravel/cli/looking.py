@@ -79,11 +79,11 @@ def serve(page, browser):
 
 @main.command()
 @click.argument("result")
-@click.option("--output", "-o", help="PNG file (default: RESULT with .png).")
+@click.option("--output", "-o", help="PNG, JPEG or WebP file, by its ending (default: RESULT with .png).")
 @click.option("--frame", type=int, default=-1, show_default=True, help="Frame number; negative numbers count from the end.")
 @look_options
 def picture(result, output, frame, **look):
-    """Draw a frame of a RESULT file as a PNG."""
+    """Draw a frame of a RESULT file."""
     from gravel.view import picture as view
 
     click.echo(f"wrote {view.picture(result, output or pathlib.Path(result).with_suffix('.png'), frame, **look)}")

@@ -260,16 +260,9 @@ def compile_form(features, done, threaded):
 
 
 def compile_here(features, threads):
-    """Compile in this process what a step of a scene with these features needs, with ``threads`` both forms; returns how many kernels are
-    in the folder that were not there before."""
-    before = _kernels()
+    """Compile in this process what a step of a scene with these features needs, with ``threads`` both forms."""
     for word in ("", "threads") if threads else ("",):
         compile_form(features, marker(f"{features}-{word}" if word else features), threaded=bool(word))
-    return len(_kernels() - before)
-
-
-def _kernels():
-    return set(kernel_cache.folder().rglob("*.nbc"))
 
 
 def usual_features(precision):

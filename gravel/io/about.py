@@ -11,6 +11,8 @@ import json
 import math
 import pathlib
 import platform
+import shlex
+import sys
 
 import numpy as np
 
@@ -23,7 +25,7 @@ ABOUT, MATERIALS, NAMES, STAGES = "about", "materials", "material_names", "stage
 BODY_NAMES = "body_names"
 NUMBERS = ("dt", "time", "until", "tolerance", "rms_tolerance")  # kinds of what is told
 WHOLE = ("bodies", "seed", "threads", "processes")
-TEXTS = ("version", "scene", "solver", "friction", "precision", "device", "joints", "processor", "started")
+TEXTS = ("version", "scene", "script", "solver", "friction", "precision", "device", "joints", "processor", "started")
 ALWAYS_TOLD = ("version", "bodies", "dt", "solver", "tolerance", *("friction", "precision", "device", "threads", "processes", "started"))
 ANCHORS = {"body_a": ((), "i8"), "body_b": ((), "i8"), "point_a": ((3,), "f8"), "point_b": ((3,), "f8"), "axis": ((3,), "f8")}
 
@@ -41,6 +43,15 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def script() -> str | None:
+    """The command line of the script or module that Python runs, without the folders that it lies in; None in a notebook or at a prompt."""
+    main = sys.modules.get("__main__")
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return shlex.join(["python", "-m", spec.name.removesuffix(".__main__"), *sys.argv[1:]])
+    return shlex.join(["python", pathlib.Path(file).name, *sys.argv[1:]]) if file else None
+
+
 def about_run(simulation, bodies, before=None):
     """A dict of how a simulation is made, as it is now. ``bodies``: how many can move, on all processes, for scenes that do not tell.
     ``before``: what an earlier part of the run told, which stays; then what has changed since, and when the run went on, is the last item
@@ -51,6 +62,7 @@ def about_run(simulation, bodies, before=None):
         "version": __version__,
         **{"scene": None, "bodies": int(bodies), "seed": None},
         **simulation.origin,
+        "script": None if simulation.origin else script(),
         "dt": simulation.dt,
         "until": simulation.until,
         "solver": simulation.solver.describe(),
@@ -65,7 +77,7 @@ def about_run(simulation, bodies, before=None):
     if before is None:
         return {**now, "continued": []}
     earlier = {**before, **{name: value for leg in before["continued"] for name, value in leg.items()}}
-    kept = ("started", *(() if simulation.origin else ("scene", "bodies", "seed")))
+    kept = ("started", "script", *(() if simulation.origin else ("scene", "bodies", "seed")))
     changed = {name: value for name, value in now.items() if name not in kept and earlier.get(name) != value}
     return {**before, "continued": [*before["continued"], {"time": simulation.time, "started": now["started"], **changed}]}
 

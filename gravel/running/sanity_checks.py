@@ -238,7 +238,8 @@ def warn_of_speed(simulation, given):
     for mesh in np.flatnonzero(meshes) if fast.any() else ():
         apart = np.linalg.norm(position - position[mesh], axis=1) - extent[mesh, 3] - extent[:, 3] - way
         if (fast & (apart < 0.0)).any():
-            row = int(np.argmax(np.where(fast & (apart < 0.0), way / half, 0.0)))
+            near = np.flatnonzero(fast & (apart < 0.0))
+            row = int(near[np.argmax(way[near] / half[near])])
             given.of_speed = True
             body, other = (called(simulation.body_names, engine.ids()[int(k)]) for k in (row, mesh))
             warn(

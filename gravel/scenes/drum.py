@@ -1,7 +1,7 @@
 """A rotating drum, a mesh, tumbles the grains inside.
 
 The drum lies along y and is one third full. Friction lifts the grains until they roll down: the bed's surface keeps the dynamic angle
-of repose.
+of repose. Grains of both halves are one sand in two colours, which shows how they mix.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def drum_mesh(radius, width, sides):
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    sand = Material(density=2500, friction=0.6, rolling_friction=0.05 * RADIUS, name="sand")
+    sands = [Material(density=2500, friction=0.6, rolling_friction=0.05 * RADIUS, name=f"{colour} sand") for colour in ("orange", "blue")]
     steel = Material(density=7800, friction=0.8, name="steel")
     scene = Scene()
     volume = bodies * SPACING**3
@@ -47,7 +47,9 @@ def build(bodies, seed):
     reach = radius - 2 * RADIUS
     places = lattice(8 * bodies, (-reach, -WIDTH / 2 + RADIUS, -reach), (reach, WIDTH / 2 - RADIUS, 0), SPACING, 0.02 * RADIUS, rng)
     places = places[np.hypot(places[:, 0], places[:, 2]) < reach][:bodies]
-    scene.add_bodies(Sphere(RADIUS * rng.uniform(0.9, 1.1, len(places))), places, sand)
+    radii, right = RADIUS * rng.uniform(0.9, 1.1, len(places)), places[:, 0] > 0
+    for half, sand in zip((~right, right), sands):
+        scene.add_bodies(Sphere(radii[half]), places[half], sand)
     time = max(3.0, 0.4 * 2 * np.pi / rate)
     return Setup(scene, 1 / 1000, round(time, 1), lambda s, r: check(s, r, radius, len(places), body))
 

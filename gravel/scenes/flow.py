@@ -30,6 +30,6 @@ class Outflow:
         return float((masses[last] - masses[first]) / max(times[last] - times[first], 1e-9))
 
     @staticmethod
-    def beverloo(outlet, radius, density, packing=0.58, coefficient=0.58, empty=1.5):
-        """Beverloo's law for a square outlet of side ``outlet``, kg/s."""
-        return beverloo(outlet, 2 * radius, packing * density, coefficient=coefficient, empty=empty, opening="square")
+    def beverloo(outlet, radius, density, packing=0.58, coefficient=0.58, empty=1.5, opening="square"):
+        """Beverloo's law for an outlet of width ``outlet``, the side of a square or the diameter of a circle, kg/s."""
+        return beverloo(outlet, 2 * radius, packing * density, coefficient=coefficient, empty=empty, opening=opening)

@@ -1,39 +1,50 @@
-"""Grains flow from a silo through its hopper (paper 000, Table 1)."""
+"""Grains flow from a round silo through its hopper (paper 000, Table 1).
+
+Shaft and hopper are one sheet around the axis, so that grains meet no seam. They rain in from above; layers of two colours, of one glass,
+show afterwards how the bed has sunk.
+"""
 
 import numpy as np
 
 from gravel.model.materials import Material
-from gravel.rotations import from_rotation_vector, multiply, rotate
 from gravel.scene import Scene
 from gravel.scenes.flow import Outflow
 from gravel.scenes.setup import Check, Setup, lattice, penetration_check
-from gravel.shapes import Box, Sphere
+from gravel.shapes import Sphere
+from gravel.shapes.meshes import Mesh
 
 BODIES, FEWEST = 2000, 100
 RADIUS, SPACING, SLOPE = 0.05, 0.115, np.radians(50)
+SIDES, LAYERS = 96, 8
+FALLEN = 0.5  # height of the bed when the grains have fallen, of the loose column that they fall from
+
+
+def sheet_around(outline, sides):
+    """The sheet that an outline (k, 2) of radii and heights, from the bottom up, sweeps around z."""
+    outline, angles = np.asarray(outline, float), 2 * np.pi * np.arange(sides) / sides
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    vertices = np.concatenate([np.column_stack([radius * ring, np.full(sides, z)]) for radius, z in outline])
+    k, after = np.arange(sides), (np.arange(sides) + 1) % sides
+    band = np.concatenate([np.stack([k, after, sides + after], axis=1), np.stack([k, sides + after, sides + k], axis=1)])
+    return Mesh(vertices, np.concatenate([band + row * sides for row in range(len(outline) - 1)]), sheet=True)
 
 
 def build(bodies, seed):
     rng = np.random.default_rng(seed)
-    glass, steel = Material(density=2500, friction=0.3, name="glass"), Material(density=7800, friction=0.3, name="steel")
+    amber, blue = (Material(density=2500, friction=0.3, name=f"{colour} glass") for colour in ("amber", "blue"))
+    steel = Material(density=7800, friction=0.3, name="steel")
     scene = Scene()
-    half = max(0.5 * SPACING * np.cbrt(bodies / 1.5), 6 * RADIUS)  # of the square shaft
-    outlet = max(4 * RADIUS, half / 3)  # half of its width
+    half = max(0.47 * SPACING * np.cbrt(bodies), 7 * RADIUS)  # radius of the shaft
+    outlet = max(5 * RADIUS, half / 3)  # its radius
     top = (half - outlet) * np.tan(SLOPE)  # of the hopper, whose outlet lies at height 0
-    height = bodies * SPACING**3 / (2 * half - SPACING) ** 2 + top + 4 * SPACING
-    thick = 2 * RADIUS
-    length = 0.5 * np.hypot(half - outlet, top) + RADIUS
-    for angle in 0.5 * np.pi * np.arange(4):
-        turn = from_rotation_vector((0, 0, angle))
-        wall = rotate(turn, (half + thick, 0, top + 0.5 * height))
-        scene.add_body(Box((thick, half + 2 * thick, 0.5 * height)), wall, steel, quaternion=turn, fixed=True)
-        tilt = from_rotation_vector(rotate(turn, (0, -SLOPE, 0)))
-        middle = np.array([0.5 * (half + outlet), 0, 0.5 * top]) + thick * np.array([np.sin(SLOPE), 0, -np.cos(SLOPE)])
-        both = multiply(tilt, turn)
-        scene.add_body(Box((length, half + 2 * thick, thick)), rotate(turn, middle), steel, quaternion=both, fixed=True)
-    inner = half - 0.5 * SPACING
-    places = lattice(bodies, (-inner, -inner, top + RADIUS), (inner, inner, 0), SPACING, 0.04 * RADIUS, rng)
-    grains = scene.add_bodies(Sphere(RADIUS * rng.uniform(0.9, 1.1, bodies)), places, glass)
+    inner = half - RADIUS - 0.6 * SPACING
+    places = lattice(3 * bodies, (-inner, -inner, top + RADIUS), (inner, inner, 0), SPACING, 0.04 * RADIUS, rng)
+    places = places[np.hypot(places[:, 0], places[:, 1]) < half - 1.2 * RADIUS][:bodies]
+    rim = top + FALLEN * (places[:, 2].max() - top) + 2 * SPACING
+    scene.add_body(sheet_around([(outlet, 0.0), (half, top), (half, rim)], SIDES), (0, 0, 0), steel, fixed=True)
+    layer = (np.arange(bodies) * LAYERS // bodies) % 2
+    radii = RADIUS * rng.uniform(0.9, 1.1, bodies)
+    grains = np.concatenate([scene.add_bodies(Sphere(radii[layer == k]), places[layer == k], glass) for k, glass in enumerate((amber, blue))])
     outflow = Outflow(grains, -1.0)
     return Setup(scene, 1 / 500, 2.0, lambda s, r: check(s, r, half, outlet, outflow, bodies), [(outflow, 0.01)])
 
@@ -41,8 +52,8 @@ def build(bodies, seed):
 def check(simulation, report, half, outlet, outflow, bodies):
     x = simulation.positions[simulation.movable]
     held = x[x[:, 2] > 0]
-    reach = np.abs(held[:, :2]).max(initial=0.0)
-    rate, expected = outflow.rate(), outflow.beverloo(2 * outlet, RADIUS, 2500)
+    reach = np.hypot(held[:, 0], held[:, 1]).max(initial=0.0)
+    rate, expected = outflow.rate(), outflow.beverloo(2 * outlet, RADIUS, 2500, opening="circle")
     return [
         Check("no grain lost", len(x) + outflow.count == bodies, f"{len(x)} there, {outflow.count} flowed out, {bodies} at the start"),
         Check("nobody outside", reach < half, f"farthest centre {reach:.3f} m from the axis, wall at {half:.3f} m"),

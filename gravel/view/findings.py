@@ -3,6 +3,7 @@
 All functions take an open ``Result``, some its ``summary`` too; what they say is plain text, in SI units.
 """
 
+import datetime
 import math
 import pathlib
 import re
@@ -17,8 +18,10 @@ from gravel.view.plots.steps import DEEP, median_radius, stages_of
 
 FAR = 10.0  # times the diagonal of the first frame: bodies farther out are lost
 OPEN = 0.01  # of the median radius: joints that open further are worth a warning
+LONGEST = 64_000  # bytes of a script that is shown
 WORDS = {  # of ``Result.about``, in the order of the page
     "scene": "scene",
+    "script": "script",
     "bodies": "bodies",
     "seed": "seed of random places",
     "solver": "solver",
@@ -190,7 +193,23 @@ def _some(ids):
     return ", ".join(map(str, ids[:8])) + (" and others" if len(ids) > 8 else "")
 
 
-# --- the command
+# --- the script and the command
+def script_text(result):
+    """The text of the script that made the run, if it lies beside the result or in this folder and was not changed since; else None."""
+    try:
+        words = shlex.split(result.about.get("script") or "")
+    except ValueError:  # no command line
+        return None
+    if len(words) < 2 or pathlib.Path(words[1]).name != words[1] or not words[1].endswith(".py"):
+        return None
+    started = datetime.datetime.fromisoformat(result.about["started"]).timestamp()
+    for folder in (pathlib.Path(result.path).parent, pathlib.Path()):
+        path = folder / words[1]
+        if path.is_file() and path.stat().st_size <= LONGEST and path.stat().st_mtime < started + 1:
+            return path.read_text(encoding="utf-8", errors="replace")
+    return None
+
+
 def command(result):
     """The command line that would make the run again; None where it was made by a program of its own."""
     about = result.about

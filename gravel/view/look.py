@@ -16,12 +16,15 @@ from gravel.view.colouring import COLOURS, PALETTE, colouring
 
 CHOICES = ("auto", *COLOURS)
 MAP = "RdYlBu_r"  # told apart by the colour-blind, and light enough for shadows to be seen
-PALEST = {"YlOrRd": 0.12}  # where a map begins: below it nothing is seen on paper
+PALEST = {"YlOrRd": 0.12, MAP: 0.06}  # where a map begins: below it nothing is seen, on paper or in the dark
 LARGEST = 16384  # pixels a side
 CROWD, FAR = 0.95, 3.0  # share of bodies that the scale covers where others exceed it by far
-GRAINS, MAINLY, FEW_MOVE = 20, 0.95, 0.01  # fewer moving bodies are a machine; shares of bodies that are nearly all, and next to none
+GRAINS, MAINLY, FEW = 20, 0.95, 0.01  # fewer moving bodies are a machine; shares of bodies that are nearly all, and next to none
+SOME_MOVE = 0.05  # share of bodies in motion from which speed tells most
 LISTED = 12  # materials or processes that a legend names
 RESTS = 0.05  # of the speed of a fall through its own radius: what is slower counts as at rest
+STILL = 0.005  # of that speed: what is slower is what the solver leaves of rest, and no motion that a scale should show
+SPREAD = 1.3  # largest over smallest size: bodies at rest that differ by more are coloured by it
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,12 @@ class Tones(NamedTuple):
     limits: tuple | None  # of the scale; None: numbered, without a scale
     beyond: bool  # some values lie above the scale
     legend: tuple = ()  # (what it is called, its colour) of numbered things, if they are several and not too many
+    still: bool = False  # nothing moves: one colour for all
 
     def of(self, data, contacts):
         """(n, 3) colours of all bodies of a frame, 0 to 1."""
+        if self.still:
+            return np.broadcast_to(colour_of("palette", PALETTE[0]), (len(data["id"]), 3))
         values = colouring(data, self.name, contacts).values
         if self.limits is None:
             return np.array([colour_of("palette", c) for c in PALETTE])[values.astype(int) % len(PALETTE)]
@@ -130,8 +136,25 @@ def tones_of(samples, look):
         if look.limits is not None and not look.forces:
             raise ValueError(f"limits are the ends of a colour scale, and colour {name} has none: give a colour such as speed with them")
         return Tones(name, found[0].words, None, False, () if name == "body" else legend_of(found[-1], values))
+    values = values if name not in STILLNESS or look.limits else values[values > STILLNESS[name](samples)]
+    if name in STILLNESS and not len(values) and not look.limits and not look.forces:
+        return Tones(name, found[0].words, None, False, (("at rest", colour_of("palette", PALETTE[0])),), True)
     limits = look.limits or scale_of(values, from_zero=name != "radius")
     return Tones(name, found[0].words, limits, bool(values.max(initial=0) > limits[1] * (1 + 1e-6)))
+
+
+def _still_speed(samples):
+    """m/s below which bodies are at rest, whatever the solver leaves of their speed."""
+    radii = np.concatenate([data["radius"][data["movable"] > 0] for data, _ in samples])
+    return STILL * np.sqrt(2 * 9.81 * np.median(radii)) if len(radii) else 0.0
+
+
+def _still_energy(samples):
+    masses = np.concatenate([data["mass"][data["movable"] > 0] for data, _ in samples])
+    return 0.5 * np.median(masses) * _still_speed(samples) ** 2 if len(masses) else 0.0
+
+
+STILLNESS = {"speed": _still_speed, "energy": _still_energy}  # colours whose values are noise where nothing moves
 
 
 def legend_of(colouring, values):
@@ -144,7 +167,7 @@ def legend_of(colouring, values):
 
 def chosen_colour(frames):
     """What tells most: of a machine its bodies; of grains their size where there are a few sizes, their material where there are several,
-    their speed where they move."""
+    their speed where they move, and at rest their size again where it differs."""
     moving = [data["movable"] > 0 for data in frames]
     material, radius = (np.concatenate([data[name][m] for data, m in zip(frames, moving)]) for name in ("material", "radius"))
     numbers, counts = np.unique(material, return_counts=True)
@@ -152,20 +175,24 @@ def chosen_colour(frames):
         return "body" if len(numbers) == 1 else "material"
     if counts.max() > MAINLY * len(material) and _size_classes(radius[material == numbers[counts.argmax()]]) > 1:
         return "radius"
-    return "speed" if len(numbers) == 1 and any(map(_moves, frames, moving)) else "material"
+    if len(numbers) > 1:
+        return "material"
+    if any(map(_moves, frames, moving)):
+        return "speed"
+    return "radius" if radius.max() > SPREAD * radius.min() else "material"
 
 
 def _size_classes(radius):
     """How many sizes there are, apart from each other by a fifth; those that few have do not count."""
     radius = np.sort(radius)
     ends = np.concatenate([[0], np.flatnonzero(radius[1:] > 1.2 * radius[:-1]) + 1, [len(radius)]])
-    return int(np.count_nonzero(np.diff(ends) > FEW_MOVE * len(radius)))
+    return int(np.count_nonzero(np.diff(ends) > FEW * len(radius)))
 
 
 def _moves(data, moving):
     """Whether more than a few bodies move."""
     speed = np.linalg.norm(data["velocity"][moving], axis=1)
-    return np.mean(speed > RESTS * np.sqrt(2 * 9.81 * data["radius"][moving])) > FEW_MOVE if len(speed) else False
+    return np.mean(speed > RESTS * np.sqrt(2 * 9.81 * data["radius"][moving])) > SOME_MOVE if len(speed) else False
 
 
 def scale_of(values, from_zero):

@@ -15,7 +15,7 @@ from gravel.view import need
 TRIANGLES = 4_000_000  # in a picture, about: above, round shapes get fewer sides and geometries fewer triangles
 SMOOTHEST = (96, 48)  # sides of round bodies that fill a picture
 COARSEST = 40  # triangles of a geometry that is simplified; where not even these fit in, bodies are drawn as points
-COARSE = 600  # triangles: a mesh with fewer is drawn with flat faces and its edges
+COARSE = 600  # triangles: of a mesh with fewer, or of a sheet, sharp edges are drawn
 SHARP, SMOOTH = 1.0, 35.0  # degrees: edges of flat faces are drawn above the one; fine meshes are smooth below the other
 
 
@@ -61,13 +61,12 @@ def _geometry_group(bodies, kind, surface, room):
     vertices, triangles = surface["vertices"], surface["triangles"]
     if len(triangles) > max(room, COARSEST):
         vertices, triangles = simplified(vertices, triangles, max(room, COARSEST))
-    flat = kind == HULL or (kind != COMPOUND and len(triangles) < COARSE)
+    flat, edges = kind == HULL, np.zeros((0, 2), int)
     if flat:
         edges = sharp_edges(vertices, triangles)
-    else:
-        edges = np.zeros((0, 2), int)
-        if kind != COMPOUND:  # whose sharp edges are split already
-            vertices, triangles = split(vertices, triangles)
+    elif kind != COMPOUND:  # whose sharp edges are split already
+        vertices, triangles = split(vertices, triangles)
+        edges = sharp_edges(vertices, triangles, SMOOTH) if len(triangles) < COARSE else edges
     weights = np.zeros((len(vertices), 3, 3))
     weights[:, :, 0] = vertices
     return Group(bodies, weights, triangles, edges, flat)
@@ -99,8 +98,9 @@ def _area_vectors(points, triangles):
     return np.cross(b - a, c - a)
 
 
-def _unit(vectors):
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+def unit(vectors):
+    """Vectors (..., 3) at length one; those without a length stay so."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
 
 
 def vertex_normals(points, triangles):
@@ -108,14 +108,14 @@ def vertex_normals(points, triangles):
     areas = _area_vectors(points, triangles)
     corners = triangles.T.reshape(-1)
     sums = [np.bincount(corners, np.tile(areas[:, k], 3), len(points)) for k in range(3)]
-    return _unit(np.stack(sums, axis=1)).astype("f4")
+    return unit(np.stack(sums, axis=1)).astype("f4")
 
 
 def sharp_edges(vertices, triangles, angle=SHARP):
     """Pairs of vertices (e, 2) of the edges at borders and between triangles whose normals differ by more than ``angle`` degrees."""
     places, place = np.unique(vertices, axis=0, return_inverse=True)
     place = place.reshape(-1)
-    normals = _unit(_area_vectors(vertices.astype(float), triangles))
+    normals = unit(_area_vectors(vertices.astype(float), triangles))
     ends = np.stack([triangles, np.roll(triangles, -1, axis=1)], axis=-1).reshape(-1, 2)
     key = np.sort(place[ends], axis=1) @ np.array([len(places), 1])
     order = np.argsort(key, kind="stable")

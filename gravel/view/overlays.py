@@ -12,16 +12,15 @@ from gravel.view.bodies import in_front
 from gravel.view.look import rgb, scale_of
 from gravel.view.merged import Group, merge
 from gravel.view.plan import large
-from gravel.view.subject import contact_ends, joint_points, rows_of_ids
+from gravel.view.subject import contact_ends, joint_points, joints_to_draw, rows_of_ids
 
 FORCE_MAP = "YlOrRd"
 PALE = 0.7  # share of the background in the colours of bodies under forces
 WEAKEST, MOST = 0.03, 60_000  # forces below this share of the scale, or beyond so many, are not drawn
 THICK = 0.3  # radius of the strongest rod, of the median radius of bodies
-MARK, ARM, INK = 5.0, 2.2, np.array([0.16, 0.17, 0.2])  # pixels of radius of a joint's mark and arm, in a picture of 900 rows
+MARK, ARM = 5.0, 2.2  # pixels of radius of a joint's mark and arm, in a picture of 900 rows
 ROPES, COUPLINGS = ("Distance",), ("Gear", "SlideGear", "RackPinion")
 TURNS = 8  # of a drawn spring
-MOST_JOINTS = 60  # where there are more, they would hide the bodies
 
 
 # --- forces
@@ -88,12 +87,12 @@ def before_all(points, plan):
 
 
 # --- joints
-def add_joints(stage, plan, data, clip=None):
-    """Springs and ropes as lines, other joints as marks with arms to their bodies; broken ones and couplings, which sit nowhere, are left
-    out, and all where there are too many."""
-    joints = data.get("joints")
-    if joints is None or not 0 < len(joints["kind"]) <= MOST_JOINTS:
-        return
+def add_joints(stage, plan, data, look):
+    """Springs and distance joints as lines, other joints as marks with arms to their bodies; broken ones and couplings, which sit nowhere,
+    are left out, and all where there are too many. Returns which were drawn, as names of ``caption.SIGNS``."""
+    if not joints_to_draw(data):
+        return ()
+    joints, clip = data["joints"], look.clip
     kinds = np.array(joints["kind"])
     starts, ends = joint_points(data)
     there = ~np.asarray(joints["broken"], bool) & ~np.isin(kinds, COUPLINGS) & np.isfinite(starts + ends).all(axis=1)
@@ -102,15 +101,18 @@ def add_joints(stage, plan, data, clip=None):
     for k in np.flatnonzero(there & (spring | rope)):
         points = zigzag(starts[k], ends[k], plan) if spring[k] else np.stack([starts[k], ends[k]])
         pairs = np.stack([np.arange(len(points) - 1), np.arange(1, len(points))], axis=1)
-        stage.add_lines(_nearer(points, plan), pairs, INK, width=1.6)
+        stage.add_lines(_nearer(points, plan), pairs, look.ink, width=1.6)
     marks = np.flatnonzero(there & ~spring & ~rope)
-    for side in "ab":
-        _add_marked(stage, plan, data, starts[marks], rows_of_ids(data, joints[f"body_{side}"][marks]))
+    sides = [rows_of_ids(data, joints[f"body_{side}"][marks]) for side in "ab"]
+    marked = [_add_marked(stage, plan, data, starts[marks], rows, look.ink) for rows in sides]
+    drawn = {"spring": (there & spring).any(), "distance": (there & rope).any(), "joint": any(marked)}
+    return tuple(name for name, some in drawn.items() if some)
 
 
-def _add_marked(stage, plan, data, points, rows):
+def _add_marked(stage, plan, data, points, rows, ink):
     """Marks of joints of one size in the picture, a little before the bodies (rows of the frame) that they hold, and arms from these
-    bodies' centres, which are seen where a joint sits outside of its body. Bodies that look small or are drawn like walls get none."""
+    bodies' centres, which are seen where a joint sits outside of its body. Bodies that look small or are drawn like walls get none.
+    Returns whether there were any."""
     free = (data["movable"] > 0) & ~np.isin(data["id"], plan.holders)
     held = (rows >= 0) & free[rows] if len(free) else np.zeros(len(rows), bool)
     points, rows = points[held], rows[held]
@@ -119,10 +121,11 @@ def _add_marked(stage, plan, data, points, rows):
     seen = data["radius"][rows] > 3 * MARK * pixel
     points, rows, away, pixel = points[seen], rows[seen], away[seen], pixel[seen]
     if len(points):
-        tone = np.tile(INK, (len(points), 1))
+        tone = np.tile(ink, (len(points), 1))
         add_rods(stage, data["position"][rows].astype(float), points, ARM * pixel, tone)
         nearer = _nearer(points, plan)
         stage.add_balls(nearer, MARK * pixel * np.linalg.norm(nearer - plan.camera.place, axis=1) / away, tone)
+    return len(points) > 0
 
 
 def zigzag(start, end, plan):

@@ -25,7 +25,7 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px
 ul.warnings, p.good { border-radius: 6px; padding: .7rem 1rem; margin: .6rem 0; }
 ul.warnings { background: var(--warn-card); color: var(--warn); padding-left: 2rem; }
 p.good { background: var(--good-card); color: var(--good); }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
+.pictures img { width: 100%; } pre.script { max-height: 32rem; overflow: auto; white-space: pre; overflow-wrap: normal; }
 figure { margin: 0 0 1.2rem; break-inside: avoid; } figcaption { color: var(--quiet); font-size: .9rem; margin-top: .3rem; }
 img { display: block; max-width: 100%; height: auto; background: #fff; border-radius: 6px; border: 1px solid var(--line); }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; align-items: start;

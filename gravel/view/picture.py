@@ -1,11 +1,10 @@
 """Pictures of frames, off screen by PyVista: every body with its surface, the floor, shadows, forces, a scale bar and a colour bar.
 
-In: a result file, a frame of one, a simulation or a scene. Out: a PNG file, or an ``Image`` that notebooks show.
+In: a result file, a frame of one, a simulation or a scene. Out: a file, or an ``Image`` that notebooks show.
 ``Painter`` draws frame after frame by one ``Plan``, for pictures and videos alike.
 """
 
 import io
-import pathlib
 
 import numpy as np
 
@@ -21,6 +20,8 @@ from gravel.view.stage import Stage
 from gravel.view.subject import shown
 
 FINER = 2  # pixels drawn for each of a picture, along each side
+KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
+ENDINGS, QUALITY = tuple(KINDS), 92  # quality of those that lose something, of 100
 FINEST = 6_000_000  # pixels: larger pictures are drawn as they are
 
 
@@ -40,7 +41,7 @@ def picture(
 ):
     """A picture of a ``source``: the path of a result, a ``Frame``, a ``Simulation`` or a ``Scene``.
 
-    Written to ``output``, a PNG file, whose path is returned; with None, an ``Image`` is returned, which notebooks show. ``frame``: which
+    Written to ``output``, a PNG, JPEG or WebP file by its ending, whose path is returned; with None, an ``Image`` is returned, which notebooks show. ``frame``: which
     of a result file, -1 the last. ``colour``: material, speed, radius, contacts, energy, body or rank; auto takes what tells most, the
     bodies of a machine, sizes, materials or speed. ``size``: (width, height) in pixels. ``camera``: auto, front, back, left, right, top,
     iso or "px,py,pz,fx,fy,fz[,ux,uy,uz[,angle]]": place and what it looks at in m, up, vertical angle of view in degrees. ``forces``:
@@ -50,7 +51,7 @@ def picture(
     """
     look = Look(colour, size, camera, background, forces, clip, limits, occlusion, caption)
     if output is not None:
-        check_ending("output", output, (".png", ".PNG"))
+        check_ending("output", output, ENDINGS)
         output = check_writable(output)
     one = shown(source, frame, look.needs_contacts)
     finer = FINER if FINER**2 * look.size[0] * look.size[1] <= FINEST else 1
@@ -66,21 +67,25 @@ class Image:
         self.pixels, self.camera = pixels, camera
 
     def save(self, path):
-        """Write it as a PNG file; returns the path."""
-        check_ending("path", path, (".png", ".PNG"))
+        """Write it as a PNG, JPEG or WebP file, by its ending; returns the path."""
+        check_ending("path", path, ENDINGS)
         path = check_writable(path)
-        written = self._repr_png_()
-        pathlib.Path(path).write_bytes(written)
+        path.write_bytes(encoded(self.pixels, KINDS[path.suffix.lower()]))
         return path
 
     def _repr_png_(self):
-        target = io.BytesIO()
-        need("PIL.Image").fromarray(self.pixels).save(target, "PNG")
-        return target.getvalue()
+        return encoded(self.pixels)
 
     def __repr__(self):
         height, width = self.pixels.shape[:2]
         return f'Image({width}x{height}, camera="{self.camera}")'
+
+
+def encoded(pixels, kind="PNG"):
+    """Pixels (height, width, 3) as the bytes of a PNG, JPEG or WEBP."""
+    target = io.BytesIO()
+    need("PIL.Image").fromarray(pixels).save(target, kind, **({} if kind == "PNG" else {"quality": QUALITY}))
+    return target.getvalue()
 
 
 class Painter:
@@ -108,7 +113,7 @@ class Painter:
             colours = PALE * look.backdrop + (1 - PALE) * colours
             add_forces(stage, plan, one, self.force_limits, look.clip)
         add_bodies(stage, plan, one.data, colours, look.clip)
-        add_joints(stage, plan, one.data, look.clip)
+        signs = add_joints(stage, plan, one.data, look)
         drawn = stage.pixels()
         if not look.caption:
             return drawn
@@ -117,7 +122,7 @@ class Painter:
         title = f"t = {time:.3f} s" if time == 0 or time >= 0.01 else f"t = {time:.4g} s"
         title += f", {bodies} bod{'y' if bodies == 1 else 'ies'}"
         legend = () if look.forces else plan.tones.legend
-        return written_on(drawn, title, plan.camera.pixels_per_metre(look.size[1]), look.ink, self.bar, legend)
+        return written_on(drawn, title, plan.camera.pixels_per_metre(look.size[1]), look, self.bar, legend, signs)
 
     def close(self):
         self.stage.close()

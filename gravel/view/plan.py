@@ -17,10 +17,10 @@ from gravel.view.caption import BAR_ROOM
 from gravel.view.floor import panels_of
 from gravel.view.look import Tones, tones_of
 from gravel.view.merged import groups_of, merge, place
-from gravel.view.subject import joint_points
+from gravel.view.subject import joint_points, joints_to_draw
 
 HIDES, HOLDS, RAYS = 0.15, 0.3, 300  # what hides more than this share of the moving bodies (of so many of them) is translucent
-CENTRES = 60  # of moving bodies that tell which side of a wall they are on
+CENTRES = 400  # of moving bodies that tell which side of a wall they are on
 LARGE = 4.0  # times the median radius: bodies of a machine among grains, which the camera does not overlook
 FEW, MANY = 200, 2000  # of so many bodies none counts as strayed; of more than so many only the outer ones are looked at,
 DIRECTIONS = 150  # the outermost in each of so many directions
@@ -47,7 +47,8 @@ class Plan(NamedTuple):
 def plan_of(samples, look, turn=0.0):
     """The plan for frames of which ``samples`` are some; ``turn``: degrees that the camera will go around."""
     tones = tones_of(samples, look)
-    with_bar = look.caption and (tones.limits is not None or look.forces or tones.legend)
+    with_joints = any(joints_to_draw(shown.data) for shown in samples)
+    with_bar = look.caption and (tones.limits is not None or look.forces or tones.legend or with_joints)
     seen = [_looked_at(shown.data) for shown in samples]
     points = np.concatenate(seen)
     low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (-np.ones(3), np.ones(3))

@@ -2,20 +2,21 @@
 
 import os
 import pathlib
-import tempfile
 from collections.abc import Iterable
 
 from gravel.io.outputs import replaced
 from gravel.io.result import open_result
 from gravel.io.vtkhdf import check_ending, check_writable
 from gravel.view import findings
+from gravel.view.look import Look
 from gravel.view.page import element, group, heading, image, listing, page, table, wide_table
-from gravel.view.picture import picture
+from gravel.view.picture import Painter, encoded
 from gravel.view.plots import KINDS, plot
 from gravel.view.plots.style import png_of
+from gravel.view.subject import shown
 
 ENDINGS = (".html", ".htm")
-PICTURE = (1000, 750)  # pixels
+PICTURE = (1200, 900)  # pixels
 PLOTS = (  # kind, caption; those that a result has nothing for are left out
     ("overview", "Kinetic energy, contacts, residual and deepest penetration of every step."),
     ("energy", "Kinetic, potential and total energy of the bodies that can move, frame by frame."),
@@ -75,12 +76,23 @@ def what_was_run(result):
     yield element("p", line, class_="quiet")
     yield heading("What was run")
     yield table(findings.facts(result), "facts")
-    command = findings.command(result)
-    if command is None:
-        yield element("p", "The scene was built by a program of its own, so that there is no command that would make the run again.")
-        return
-    yield element("p", "The command that would make it again" + (", from the start:" if result.about["continued"] else ":"))
-    yield element("pre", command, id="command")
+    yield from how_to_repeat(result)
+
+
+def how_to_repeat(result):
+    """The command that makes the run again; of a program of its own its command line, and its text if it is at hand."""
+    command, script = findings.command(result), result.about.get("script")
+    if command is not None:
+        yield element("p", "The command that would make it again" + (", from the start:" if result.about["continued"] else ":"))
+        yield element("pre", command, id="command")
+    elif script is None:
+        yield element("p", "The scene was built in a notebook or at a prompt, so that there is no command that would make the run again.")
+    else:
+        yield element("p", "The script that made it:")
+        yield element("pre", script, id="made-by")
+        text = findings.script_text(result)
+        if text is not None:
+            yield element("pre", text, id="script", class_="script")
 
 
 def attention(result, summary, checks):
@@ -95,21 +107,23 @@ def attention(result, summary, checks):
 
 
 def pictures(result):
-    """The first, the middle and the last frame."""
+    """The first, the middle and the last frame, all with one camera and one scale."""
     yield heading("Pictures")
-    places = dict.fromkeys((0, len(result) // 2, len(result) - 1))
-    colour = "material" if len(findings.materials(result)) > 2 else "speed"
-    shown = []
-    with tempfile.TemporaryDirectory() as folder:
-        for index in places:
-            try:
-                png = pathlib.Path(picture(result.path, pathlib.Path(folder) / f"{index}.png", index, colour, PICTURE)).read_bytes()
-            except RuntimeError as error:  # nothing to draw with
-                yield element("p", f"No pictures: {error}", class_="quiet")
-                return
-            words = f"frame {index} at t = {result.times[index]:.4g} s"
-            shown.append(image(png, f"Picture of {words}", f"{words}, coloured by {colour}"))
-    yield group(shown, class_="pictures")
+    places = list(dict.fromkeys((0, len(result) // 2, len(result) - 1)))
+    try:
+        drawn, colour = drawn_frames(result.path, places)
+    except RuntimeError as error:  # nothing to draw with
+        yield element("p", f"No pictures: {error}", class_="quiet")
+        return
+    said = [f"frame {index} at t = {result.times[index]:.4g} s" for index in places]
+    yield group([image(png, f"Picture of {words}", f"{words}, coloured by {colour}") for png, words in zip(drawn, said)], class_="pictures")
+
+
+def drawn_frames(path, places):
+    """(frames of a result as the bytes of PNGs, what colours show)."""
+    samples = [shown(path, place) for place in places]
+    with Painter(samples, Look(size=PICTURE)) as painter:
+        return [encoded(painter.pixels(sample)) for sample in samples], painter.plan.tones.words.partition(",")[0]
 
 
 def numbers(result, summary):
@@ -148,5 +162,7 @@ def plots(result):
 
 
 def framed(figure, caption):
-    """A plot as an image of the page, across it if it has several panels."""
+    """A plot as an image of the page, across it if it has several panels. Its parts are laid out once: saving does it at each draw."""
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine("none")
     return image(png_of(figure), f"Plot: {caption}", caption, class_="broad" if len(figure.axes) > 1 else "single")

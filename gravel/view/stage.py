@@ -41,7 +41,7 @@ class Stage:
         if self.reach:
             shade = gl.vtkSSAOPass()
             shade.SetRadius(self.reach)
-            shade.SetBias(0.02 * self.reach)
+            shade.SetBias(0.06 * self.reach)
             shade.SetKernelSize(SAMPLES[self.finer > 1])
             shade.BlurOn()
             shade.SetDelegatePass(_in_turn(gl, gl.vtkLightsPass(), opaque))
@@ -107,6 +107,16 @@ class Stage:
         mesh = _cut(mesh, cut)
         if mesh.n_cells:
             self._add(_coloured(_mapper(mesh)), opacity=opacity, flat=flat, light=light)
+
+    def add_glass(self, surface, colours, cut=None):
+        """A ``merged.Merged`` that is seen through; colours (V, 4) of vertices with their opacities, shown as they are."""
+        mesh = need("pyvista").PolyData.from_regular_faces(surface.points, surface.triangles)
+        mesh["colour"] = as_bytes(colours)
+        mesh = _cut(mesh, cut)
+        if mesh.n_cells:
+            actor = self._add(_coloured(_mapper(mesh)))
+            actor.ForceTranslucentOn()
+            _unlit(actor)
 
     def add_lines(self, points, pairs, colour, width=1.0, cut=None):
         """Lines between pairs of points, ``width`` times as wide as edges are; solid, since what is translucent is drawn several times."""

@@ -11,6 +11,7 @@ from gravel.io.result import Frame, Result, open_result
 from gravel.io.vtkhdf import read_frame
 from gravel.rotations import rotate
 
+MOST_JOINTS = 60  # where there are more, they would hide the bodies
 NEAR = 1.5  # radii from the centre of a body: its contacts are nearer
 
 
@@ -68,6 +69,12 @@ def contact_ends(data, ids, points, grain):
     centres = data["position"][rows]
     near = ((centres - points) ** 2).sum(axis=1) < (NEAR * data["radius"][rows]) ** 2
     return np.where(((rows >= 0) & grain[rows] & near)[:, None], centres, points).astype("f4")
+
+
+def joints_to_draw(data):
+    """Whether a frame has joints, and few enough of them to be drawn."""
+    joints = data.get("joints")
+    return joints is not None and 0 < len(joints["kind"]) <= MOST_JOINTS
 
 
 def joint_points(data):

@@ -263,6 +263,35 @@ def test_sizes_by_number_and_by_mass():
     assert below == pytest.approx(100 * 3 / 11) and y[-1] == pytest.approx(100) and x[-1] == 4
 
 
+def sized(radii):
+    scene = gv.Scene()
+    scene.add_bodies(gv.Sphere(radii), [(5 * k, 0, 0) for k in range(len(radii))])
+    numbers = gv.plot(gv.Simulation(scene, 1e-3), "sizes").axes[0]
+    return numbers, [bar.get_height() for bar in numbers.patches]
+
+
+def test_two_sizes_are_shown_as_two():
+    """Of a bed of two sizes there are two bars, both to be seen, however rare one is and however close they are."""
+    for small, large, counts in ((0.02, 0.04, (300, 200)), (0.02, 0.2, (997, 3)), (0.100, 0.101, (40, 60))):
+        numbers, heights = sized(np.random.default_rng(0).permutation(np.repeat([small, large], counts)))
+        assert heights == list(counts)
+        assert [label.get_text() for label in numbers.get_xticklabels()] == [f"{2 * small:.4g}", f"{2 * large:.4g}"]
+        low, high = numbers.get_ylim()
+        place = numbers.transAxes.inverted().transform
+        shares = [place(numbers.transData.transform((0, count)))[1] for count in counts]
+        assert min(shares) > 0.1 and max(shares) < 1  # of the height of the panel
+
+
+def test_sizes_that_spread_are_a_histogram_with_a_peak_for_each_mode():
+    rng = np.random.default_rng(0)
+    numbers, heights = sized(np.concatenate([rng.normal(0.02, 0.001, 500), rng.normal(0.2, 0.01, 30)]))
+    filled = np.array(heights) > 0
+    assert len(heights) == 30 and sum(heights) == 530 and numbers.get_xscale() == "log" == numbers.get_yscale()
+    assert np.count_nonzero(np.diff(np.concatenate([[0], filled, [0]])) > 0) == 2  # two groups of bars, and a gap between them
+    numbers, heights = sized(rng.uniform(0.02, 0.04, 300))
+    assert numbers.get_xscale() == "linear" and sum(heights) == 300
+
+
 # --- solvers
 def test_residual_over_iterations_is_what_solvers_leave(bed):
     _, sim, checkpoint = bed

@@ -3,9 +3,14 @@
 import base64
 import importlib
 import io
+import json
+import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
+import time
 from html.parser import HTMLParser
 
 import h5py
@@ -240,7 +245,7 @@ def test_joints_that_broke_are_told_and_plotted(tmp_path):
 
 def test_a_plot_that_is_left_out_is_told_with_its_reason(tmp_path, monkeypatch):
     module = importlib.import_module("gravel.view.report")
-    monkeypatch.setattr(module, "picture", lambda *_: (_ for _ in ()).throw(RuntimeError("no pyvista <here>")))
+    monkeypatch.setattr(module, "drawn_frames", lambda *_: (_ for _ in ()).throw(RuntimeError("no pyvista <here>")))
     dropped(30).run(0.02, tmp_path / "a.vtkhdf")
     text = gv.report(tmp_path / "a.vtkhdf").read_text()
     page = Page(text)
@@ -274,6 +279,41 @@ def test_the_command_names_all_digits_and_how_joints_are_solved(call, tmp_path):
     with gv.open_result("p.vtkhdf") as result:
         words = shlex.split(findings.command(result))
     assert all(words[words.index(option) + 1] == value for option, value in zip(asked[::2], asked[1::2]))
+
+
+SCRIPT = """import sys
+import gravel as gv
+scene = gv.Scene()
+scene.add_bodies(gv.Sphere([0.1, 0.1, 0.4]), [(0, 0, 0), (1, 0, 0), (2, 0, 0)])  # <b>bold</b>
+gv.Simulation(scene, 1e-3).run(0.003, "own.vtkhdf")
+"""
+
+
+def test_the_script_that_made_a_run_is_told_and_shown_if_it_is_as_it_was(tmp_path):
+    (tmp_path / "own scene.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "own scene.py", "--radius", "0.1"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    page = Page(gv.report(tmp_path / "own.vtkhdf").read_text())
+    assert page.texts["made-by"] == "python 'own scene.py' --radius 0.1" == row(page, "facts", "script")
+    assert page.texts["script"] == SCRIPT and "b" not in page.tags
+    os.utime(tmp_path / "own scene.py", (time.time() + 60,) * 2)  # changed since
+    assert "script" not in Page(gv.report(tmp_path / "own.vtkhdf").read_text()).texts
+    (tmp_path / "own scene.py").unlink()
+    (tmp_path / "own scene.py").mkdir()
+    assert "script" not in Page(gv.report(tmp_path / "own.vtkhdf").read_text()).texts
+
+
+@pytest.mark.parametrize("script", ["python ../secret.py", "python /etc/passwd", "python notes.txt", "python", "python -m pytest", "python 'x"])
+def test_only_a_python_file_beside_the_result_is_shown(tmp_path, script):
+    dropped(30).run(0.004, tmp_path / "a" / "a.vtkhdf") if (tmp_path / "a").mkdir() is None else None
+    for name in ("secret.py", "a/notes.txt"):
+        (tmp_path / name).write_text("secret")
+        os.utime(tmp_path / name, (1, 1))
+    with h5py.File(tmp_path / "a" / "a.vtkhdf", "r+") as file:
+        about = json.loads(file["gravel"].attrs["about"])
+        file["gravel"].attrs["about"] = json.dumps({**about, "script": script})
+    with gv.open_result(tmp_path / "a" / "a.vtkhdf") as result:
+        assert findings.script_text(result) is None
 
 
 def test_checks_of_the_physics_are_in_the_page(made):

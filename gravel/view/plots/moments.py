@@ -7,9 +7,12 @@ import numpy as np
 
 from gravel import checks, measures
 from gravel.measures.snapshot import snapshot_of
+from gravel.view import need
 from gravel.view.plots.style import COLOURS, QUIET, few_ticks
 
 TAIL = 30  # contacts above the mean: of fewer no law is fitted
+FEW_SIZES, SAME_SIZE = 8, 1e-4  # so many sizes have a bar each; diameters that differ by less, of their size, are one (files round)
+WIDE, RARE = 5.0, 30.0  # ratios of sizes, and of counts, from which scales are logarithmic
 COMPONENTS = ("x", "y", "z", "speed")
 
 
@@ -98,32 +101,62 @@ def within(moment, places):
 
 
 # --- sizes
-def size_numbers(moment, axes, bins=30):
-    """How many bodies have which diameter (of the ball around them)."""
+def size_numbers(moment, axes, bins=None):
+    """How many bodies have which diameter (of the ball around them): a bar for each size if there are a few, else a histogram, in classes
+    of one ratio where sizes differ much. Counts that differ much are on a logarithmic scale, so that the rare size is seen too."""
     diameter = _diameters(moment)
-    if np.ptp(diameter) < 1e-6 * diameter.max():
-        middle = diameter.mean()
-        axes.bar([middle], [len(diameter)], width=0.05 * middle, color=COLOURS[0])
-        axes.set_xlim(0.5 * middle, 1.5 * middle)
+    sizes, counts = few_sizes(diameter)
+    if bins is None and len(sizes):
+        marks = np.arange(len(sizes))
+        axes.bar(marks, counts, width=0.5, color=COLOURS[0])
+        axes.set_xticks(marks, [f"{size:.4g}" for size in sizes])
+        axes.set_xlim(-0.8, len(sizes) - 0.2)
     else:
-        axes.hist(diameter, checks.count("bins", bins, minimum=1), color=COLOURS[0])
-    few_ticks(axes)
+        count = checks.count("bins", 30 if bins is None else bins, minimum=1)
+        low, high = diameter.min(), diameter.max()
+        wide = high > WIDE * low
+        edges = np.geomspace(low, high, count + 1) if wide else np.histogram_bin_edges(diameter, count)
+        edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)  # whatever was rounded on the way
+        counts = axes.hist(diameter, edges, color=COLOURS[0])[0]
+        _over_sizes(axes, wide)
+    if counts.max() > RARE * counts[counts > 0].min():
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=0.5)
     axes.set(xlabel="diameter, m", ylabel="bodies")
     axes.set_title(_at(moment))
 
 
-def size_shares(moment, axes, bins=30):
+def few_sizes(diameter):
+    """(sizes, how many bodies have each) where there are only a few that are apart from each other; else nothing."""
+    ordered = np.sort(diameter)
+    firsts = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > SAME_SIZE * ordered[1:]) + 1])
+    if len(firsts) > FEW_SIZES:
+        return np.zeros(0), np.zeros(0, int)
+    ends = np.append(firsts[1:], len(ordered))
+    alike = ordered[ends - 1] - ordered[firsts] <= SAME_SIZE * ordered[firsts]
+    return (ordered[firsts], ends - firsts) if alike.all() else (np.zeros(0), np.zeros(0, int))
+
+
+def size_shares(moment, axes, bins=None):
     """The share of the mass in bodies of at most that diameter: the curve of a sieve."""
     diameter = _diameters(moment)
     order = np.argsort(diameter, kind="stable")
     share = np.cumsum(snapshot_of(moment).masses[order])
     axes.plot(np.repeat(diameter[order], 2), 100 * np.repeat(np.append(0.0, share / share[-1]), 2)[1:-1])
-    if diameter.max() > 5 * diameter.min():
-        axes.set_xscale("log")
-    else:
-        few_ticks(axes)
+    _over_sizes(axes, diameter.max() > WIDE * diameter.min())
     axes.set(xlabel="diameter, m", ylabel="mass in smaller bodies, %", ylim=(0, 100))
     axes.set_title(_at(moment))
+
+
+def _over_sizes(axes, wide):
+    """Few numbers below a panel of sizes; of ``wide`` ones on a logarithmic scale."""
+    if not wide:
+        return few_ticks(axes)
+    ticker = need("matplotlib.ticker")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _diameters(moment):
