@@ -65,7 +65,7 @@ from gravel.simulation import PAPER_SCHEME, Simulation
 from gravel.solvers import APGD, FFD, BarzilaiBorwein, GaussSeidel, Jacobi
 from gravel.view.viewer.show import View, view
 
-__version__ = "0.12.0"
+__version__ = "0.13.0"
 
 __all__ = [
     "APGD",

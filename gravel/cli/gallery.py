@@ -82,15 +82,16 @@ PIECES = (
     Piece(
         "pile",
         "Force chains",
-        "Eight hundred spheres at rest in a box. A rod stands for each contact, as thick as its force: a few chains carry most of the weight.",
+        "Eight hundred spheres at rest in a box. A rod stands for each contact, as thick as its force: a few chains carry most of the "
+        "weight.",
         "--bodies 800 --time 1.2 --every 0.1 --contacts",
         "--forces --camera front --colour material",
     ),
     Piece(
         "triaxial",
         "A triaxial test",
-        "Servo-controlled plates press a sample from all sides, then the upper one comes down. The sample is cut in the middle; rods are the "
-        "forces of its contacts.",
+        "Servo-controlled plates press a sample from all sides, then the upper one comes down. The sample is cut in the middle; rods are "
+        "the forces of its contacts.",
         "--bodies 800 --every 0.1 --contacts",
         "--forces --colour material --clip 0,1,0,0 --camera 0,-0.62,0.2,0,0,0.13",
     ),

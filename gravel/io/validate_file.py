@@ -39,7 +39,8 @@ def stored(group, name, kinds="fiub"):
     same = h5py.h5f.get_name(data.id) == h5py.h5f.get_name(group.id)  # by ids: readers ask this thousands of times
     need(same and not data.external and not data.is_virtual, f"{name} is kept in another file")
     size = math.prod(data.shape) * data.dtype.itemsize
-    need(size <= PACKED * h5py.h5i.get_file_id(group.id).get_filesize(), f"{name} is said to have the shape {data.shape}, for which its file is too small")
+    enough = size <= PACKED * h5py.h5i.get_file_id(group.id).get_filesize()
+    need(enough, f"{name} is said to have the shape {data.shape}, for which its file is too small")
     return data
 
 

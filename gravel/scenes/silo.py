@@ -44,7 +44,8 @@ def build(bodies, seed):
     scene.add_body(sheet_around([(outlet, 0.0), (half, top), (half, rim)], SIDES), (0, 0, 0), steel, fixed=True)
     layer = (np.arange(bodies) * LAYERS // bodies) % 2
     radii = RADIUS * rng.uniform(0.9, 1.1, bodies)
-    grains = np.concatenate([scene.add_bodies(Sphere(radii[layer == k]), places[layer == k], glass) for k, glass in enumerate((amber, blue))])
+    layers = [scene.add_bodies(Sphere(radii[layer == k]), places[layer == k], glass) for k, glass in enumerate((amber, blue))]
+    grains = np.concatenate(layers)
     outflow = Outflow(grains, -1.0)
     return Setup(scene, 1 / 500, 2.0, lambda s, r: check(s, r, half, outlet, outflow, bodies), [(outflow, 0.01)])
 

@@ -303,7 +303,9 @@ def test_the_script_that_made_a_run_is_told_and_shown_if_it_is_as_it_was(tmp_pat
     assert "script" not in Page(gv.report(tmp_path / "own.vtkhdf").read_text()).texts
 
 
-@pytest.mark.parametrize("script", ["python ../secret.py", "python /etc/passwd", "python notes.txt", "python", "python -m pytest", "python 'x"])
+@pytest.mark.parametrize(
+    "script", ["python ../secret.py", "python /etc/passwd", "python notes.txt", "python", "python -m pytest", "python 'x"]
+)
 def test_only_a_python_file_beside_the_result_is_shown(tmp_path, script):
     dropped(30).run(0.004, tmp_path / "a" / "a.vtkhdf") if (tmp_path / "a").mkdir() is None else None
     for name in ("secret.py", "a/notes.txt"):
