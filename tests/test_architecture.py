@@ -97,7 +97,8 @@ ALLOWED = {
     "running.run": {"checks", "errors", "interrupts", "running.communicator", "io"},
     "running.sweep": {"cautions", "checks", "engine", "errors"},
     "simulation": PLAIN | {"interrupts", "contacts", "engine", "scene", "solvers", "running", "io"},
-    "io": PLAIN | {"cad", "contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
+    "io": PLAIN
+    | {"cad", "contacts", "errors", "engine", "scene", "problem", "solvers", "simulation", "io", "__version__"}
     | {"running.sleep", "running.communicator", "cautions"},
     "measures": {"body_names", "checks", "contacts", "interrupts", "rotations", "shapes", "state", "io", "measures"},
     "view": {"checks", "model.cell", "contacts", "errors", "interrupts", "rotations", "shapes", "state", "io", "measures", "view"}

@@ -49,9 +49,7 @@ def response_to(d: Vector, mass: float, inertia_a: Inertia, inertia_b: Inertia, 
     return mass * d[0] + ax + bx, mass * d[1] + ay + by, mass * d[2] + az + bz
 
 
-def contact_responses(
-    mass: float, inertia_a: Inertia, inertia_b: Inertia, arm_a: Vector, arm_b: Vector, n: Vector, u: Vector, w: Vector
-):
+def contact_responses(mass: float, inertia_a: Inertia, inertia_b: Inertia, arm_a: Vector, arm_b: Vector, n: Vector, u: Vector, w: Vector):
     """(normal, tangential, trace of N) of a contact between any two bodies; n, u and w: its normal and two directions across.
 
     N is bounded from above by diag(n, t, t): with g the coupling of normal and tangential parts, 2 x g y <= |g| (e x^2 + y^2 / e), and t

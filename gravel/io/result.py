@@ -247,8 +247,8 @@ class Result:
     @property
     def about(self) -> dict:
         """How the run was made: version, scene, bodies, seed, script (the command line of a program of its own), dt, until (s, up to
-        which it was to go), solver, tolerance (m/s), friction, precision, device, threads, processes, processor, started (UTC), and for each time that it was ``continued`` a dict of
-        when and what was changed."""
+        which it was to go), solver, tolerance (m/s), friction, precision, device, threads, processes, processor,
+        started (UTC), and for each time that it was ``continued`` a dict of when and what was changed."""
         with self.reading():
             return about_in(self.file)
 

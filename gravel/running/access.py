@@ -224,9 +224,7 @@ class StateAccess(Parts):
         its centre of mass and along its principal axes. Ground comes back as a Mesh, spheres that are joined as a Clump."""
         tag = self.engine.pick("tag", [bodies.checked_body(body, self.engine, self.count)])[0]
         number = int(self.engine.pick("geometry", [body])[0])
-        return shape_of_body(
-            int(tag[SHAPE]), self.engine.pick("extent", [body])[0], None if number == NONE else self.geometries[number]
-        )
+        return shape_of_body(int(tag[SHAPE]), self.engine.pick("extent", [body])[0], None if number == NONE else self.geometries[number])
 
     @property
     def materials(self) -> Materials:

@@ -42,12 +42,12 @@ def picture(
     """A picture of a ``source``: the path of a result, a ``Frame``, a ``Simulation`` or a ``Scene``.
 
     Written to ``output``, a PNG, JPEG or WebP file by its ending, whose path is returned; with None, an ``Image`` is returned, which
-    notebooks show. ``frame``: which of a result file, -1 the last. ``colour``: material, speed, radius, contacts, energy, body or rank; auto takes what tells most, the
-    bodies of a machine, sizes, materials or speed. ``size``: (width, height) in pixels. ``camera``: auto, front, back, left, right, top,
-    iso or "px,py,pz,fx,fy,fz[,ux,uy,uz[,angle]]": place and what it looks at in m, up, vertical angle of view in degrees. ``forces``:
-    contacts as rods whose width is their force. ``clip``: "nx,ny,nz,offset", bodies whose centre has n·x < offset (m) are left out.
-    ``limits``: (low, high) of the colour scale. ``occlusion``: corners that little light reaches are darker. ``caption``: time, scale and
-    colour bar.
+    notebooks show. ``frame``: which of a result file, -1 the last. ``colour``: material, speed, radius, contacts, energy, body or rank;
+    auto takes what tells most, the bodies of a machine, sizes, materials or speed. ``size``: (width, height) in pixels. ``camera``:
+    auto, front, back, left, right, top, iso or "px,py,pz,fx,fy,fz[,ux,uy,uz[,angle]]": place and what it looks at in m, up, vertical
+    angle of view in degrees. ``forces``: contacts as rods whose width is their force. ``clip``: "nx,ny,nz,offset", bodies whose centre
+    has n·x < offset (m) are left out. ``limits``: (low, high) of the colour scale. ``occlusion``: corners that little light reaches are
+    darker. ``caption``: time, scale and colour bar.
     """
     look = Look(colour, size, camera, background, forces, clip, limits, occlusion, caption)
     if output is not None:

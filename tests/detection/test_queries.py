@@ -47,6 +47,7 @@ def rays_around(n, size=1.0, seed=1):
 
 # --- curved shapes: their inside as a formula, negative within
 
+
 def distance_beyond(points, half):
     """From a box about the origin; within it, zero less how deep: it does not count on the surface of what is around it."""
     beyond = np.abs(points) - half

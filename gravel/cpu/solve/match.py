@@ -4,7 +4,6 @@ In: contacts, and ``ContactCache`` of the last step. Out: starting impulses. A p
 contacts that either body found are searched; they are few and lie side by side.
 """
 
-
 import numpy as np
 from numba import njit, prange
 
