@@ -62,7 +62,7 @@ PIECES = (
         "A tracked vehicle on gravel",
         "Ninety-six joints hold two tracks of links and their wheels; colours show the speed of links and grains.",
         "--bodies 6000 --time 1.5 --every 0.1",
-        "--colour speed --limits 0,1.2 --camera 2.2,-4.6,2.3,-0.75,-0.05,0.2,0,0,1,29",
+        "--colour speed --limits 0,1.2 --camera 2.5,-4.4,2.3,-0.55,-0.05,0.2,0,0,1,28",
     ),
     Piece(
         "excavator",

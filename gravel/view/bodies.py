@@ -17,7 +17,7 @@ EDGE, OPACITY = np.full(3, 0.58), 0.13  # of walls' edges and of walls that are 
 GRAZING, GLINT = 0.6, 0.75  # what glass adds to its opacity where it is seen along its face, and where it mirrors the lamp
 SHARPNESS = 160  # of glints: the power of the cosine between the normal and the mirror's
 STRIP = -0.55, np.linspace(-0.9, 0.9, 13), 0.83  # the lamp of glints is long and upright: how far right, up and towards the camera
-BESIDE, NEARLY = 16, 0.95  # grains next to a piece of a wall; the share of all that must be behind it if it is to be glass
+BESIDE, NEARLY = 16, 0.9  # grains next to a piece of a wall; the share of all that must be behind it if it is to be glass
 
 
 def add_bodies(stage, plan, data, colours, clip=None):

@@ -72,7 +72,7 @@ def test_signatures_say_what_users_may_give(site):
         ("shapes", "class HeightField(heights: ArrayLike, spacing: ArrayLike, origin: ArrayLike | None = None)"),
         ("joints", "class Spherical(body_a, body_b, point=(0.0, 0.0, 0.0), axis=(0.0, 0.0, 1.0), point_b=None"),
         ("scenes", "add_bodies(shape: Shape, positions: ArrayLike"),
-        ("measures", "contact_force(source: Simulation | Frame | Snapshot, body: int)"),
+        ("measures", "contact_force(source: Simulation | Frame | Snapshot, body: str | int)"),
     ):
         assert line in pages[page], (page, line)
 

@@ -64,7 +64,7 @@ def test_init_from_a_built_in_scene_and_the_schema_beside(call, tmp_path):
     assert result.exit_code == 0 and "not in the file: the checks of its physics" in result.output
     assert json.loads((tmp_path / "gravel.schema.json").read_text())["title"] == "A scene of gravel"
     assert (tmp_path / "chute.yaml").read_text().startswith("# yaml-language-server: $schema=gravel.schema.json\n")
-    assert "128 bodies: 120 free" in call("check", "chute.yaml").output
+    assert "121 bodies: 120 free, 1 fixed" in call("check", "chute.yaml").output
 
 
 def test_check_tells_all_errors_and_exits_1(call, tmp_path):

@@ -194,10 +194,10 @@ def test_a_spring_that_rests_at_zero_is_not_one_that_rests_where_it_is(tmp_path)
 
 def test_init_overwrites_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "keep-grains-1.csv").write_text("mine")
-    with pytest.raises(FileExistsError, match="keep-grains-1.csv is there already"):
+    (tmp_path / "keep-shape-1.npz").write_text("mine")
+    with pytest.raises(FileExistsError, match="keep-shape-1.npz is there already"):
         write_builtin("silo", "keep.yaml", 100)
-    assert (tmp_path / "keep-grains-1.csv").read_text() == "mine" and [p.name for p in tmp_path.iterdir()] == ["keep-grains-1.csv"]
+    assert (tmp_path / "keep-shape-1.npz").read_text() == "mine" and [p.name for p in tmp_path.iterdir()] == ["keep-shape-1.npz"]
 
 
 @pytest.mark.parametrize("name", ["a, b.yaml", "x #1.yaml", "x: y.yaml", "{z}.yaml"])

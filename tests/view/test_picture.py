@@ -311,7 +311,7 @@ def test_cameras_as_text():
         ({"limits": "2,1"}, "limits must be low,high, the second above the first, not '2,1'"),
         ({"limits": "1"}, "limits must be low,high"),
         ({"colour": "sped"}, "colour must be one of .* did you mean 'speed'"),
-        ({"output": "p.jpg"}, "output must be a file whose name ends in .png or .PNG, not 'p.jpg'"),
+        ({"output": "p.gif"}, "output must be a file whose name ends in .png, .jpg, .jpeg or .webp, not 'p.gif'"),
     ],
 )
 def test_bad_options_are_refused_in_a_sentence(options, words):
