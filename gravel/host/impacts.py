@@ -26,7 +26,7 @@ from gravel.formulas.bounds import BALL, MOVES, OTHER
 from gravel.host.arrays import margin_of
 from gravel.host.formulas import FORMS
 from gravel.host.responses import contact_responses, inertia_of, response_to
-from gravel.host.threads import INNER
+from gravel.host.threads import ALLOCATING, INNER
 from gravel.host.vectors import cross
 from gravel.shapes import SPHERE
 from gravel.state import MATERIAL, SHAPE
@@ -74,7 +74,7 @@ class PairContacts(NamedTuple):
     old: np.ndarray  # (2, 3) m/s, velocities of both bodies before the blow
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def make_pair():
     return PairContacts(np.empty((MOST, 9)), np.empty(MOST), np.empty(MOST), np.zeros((2, 3)))
 
@@ -407,7 +407,7 @@ def strike_pair(first, last, moment, given, partners, state, pair, touched):
             impact_stats[body, 1] = max(impact_stats[body, 1], speed)
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def bounce_once(horizon, given, partners, touched, locked, state, pair, later):
     """One look at all pairs whose bodies have been ``touched``: those that collide before ``horizon`` do so; ``later`` gets the bodies of
     those that will after it. Returns the number of collisions, of pairs that wait for a barred body, and the bodies touched now."""

@@ -14,7 +14,7 @@ from numba import njit, prange
 
 from gravel.host.arrays import CHUNK, slack_of
 from gravel.host.periodic_images import windings_of
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 from gravel.state import MOVABLE, REPLICATED, SHAPE, STALE_GHOST, STATUS
 
 AMPLE = 1.01  # times a body's slack: what a top's angular velocity may grow by until the middle of a step
@@ -56,7 +56,7 @@ def owner_of_pair(a, b, sphere, owner_a, owner_b, partition, lattice, point, k):
     return owner_at(partition, point)
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def keep_own_in_tile(tile, capacity, row, owner, sphere, partition, lattice, pairs):
     point, k = np.empty(3), np.zeros(3, np.int64)
     first, kept = tile * capacity, 0

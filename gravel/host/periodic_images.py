@@ -19,7 +19,7 @@ from numba import njit, prange
 from gravel.engine import CellTooSmall, Lattice
 from gravel.formulas.bounds import MOVES
 from gravel.host.arrays import CHUNK, BodyArrays, slack_of
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 from gravel.state import MOVABLE, SHAPE, STATUS
 
 STAYS = ("id", "inverse_mass", "extent", "geometry")  # fields that change only when rows do
@@ -181,7 +181,7 @@ def write_image(i, at, point, k, lattice, bodies, source, drift):
     bodies.geometry[at] = bodies.geometry[i]
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def look_at_chunk(chunk, at, bodies, lattice, margin, step, most, periodic, source, drift):
     """Bodies of a chunk folded into the cell, and their images from row ``at`` on; returns the next row. Without room in ``source`` the
     images are only counted."""
@@ -349,7 +349,7 @@ def fold_contacts(contacts, home, a, b):
         fold_tile(np.int64(tile), contacts, home, a, b)
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def wrap_chunk(chunk, position, velocity, winding, tag, free, lattice):
     point, k = np.empty(3), np.zeros(3, np.int64)
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, tag.shape[0])):

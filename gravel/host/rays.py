@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 from gravel.host.tree import LEAF, build_tree, leaf_room_of
 from gravel.host.vectors import rotate, rotate_back, to_matrix
 from gravel.shapes import BOX, CAPSULE, COMPOUND, CONE, CYLINDER, ELLIPSOID, HULL, MESH, PLANE, ROUNDED_BOX, SPHERE
@@ -511,7 +511,7 @@ def cast_ray(ray, reach, bodies, in_tree, tree, surfaces, nodes, mesh_nodes):
     return best, hit, hit_part
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def rays_of_chunk(chunk, origins, directions, reach, bodies, in_tree, tree, surfaces, body, distance, point, normal):
     nodes, mesh_nodes = np.empty(128, np.int64), np.empty(128, np.int64)
     for k in range(chunk * CHUNK, min((chunk + 1) * CHUNK, body.size)):

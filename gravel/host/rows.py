@@ -13,7 +13,7 @@ from gravel.state import Bodies
 
 CHUNK = 4096
 NEAR = 64  # rows: neighbours in the order of the broad phase that are further apart in memory count as torn
-TORN = 2  # one torn neighbour in so many rows makes sorting them anew worth while
+TORN = 6  # one torn neighbour in so many rows makes sorting them anew worth while
 FEW = 8192  # rows: so few fit into the cache in any order
 
 

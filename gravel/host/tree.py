@@ -18,7 +18,7 @@ from numba import njit, prange
 
 from gravel.host.arrays import CHUNK
 from gravel.host.sort import radix_sort
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 
 LEAF = 8  # bodies in a leaf; tiles hold whole leaves
 SUBTREE = 256  # leaves of a part of the tree that one thread builds
@@ -69,7 +69,7 @@ def sums_of_chunk(chunk, sphere, frame, sums, low, high):
             low[chunk, k], high[chunk, k] = min(low[chunk, k], x), max(high[chunk, k], x)
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def narrow_frame(turn, sums, low, high, frame):
     """The frame around the bodies that were summed up, within some mean deviations; True where it got much narrower. In the
     first turn there is only the mean, from which bodies deviate."""
@@ -103,7 +103,7 @@ def frame_of(sphere):
     return frame
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def split_axes(width, total, sequence):
     """Which coordinate each bit of a code divides, the widest cell side first; returns the number of bits."""
     used = np.zeros(4, np.int64)
@@ -120,7 +120,7 @@ def split_axes(width, total, sequence):
     return total
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def spread_bits(sequence, total, table):
     """table[k, 0 | 1, byte]: where the bits of the low or the high byte of coordinate k go in a code along the curve."""
     table[:] = 0

@@ -7,13 +7,16 @@ In: the proxies and their tree (``gravel.host.tree``). Out: candidate pairs, eac
 - Bodies without end (planes) are in no tree: they are tested by their shape.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, prange
 
 from gravel.cpu.collide.grid import may_collide, may_touch, may_touch_huge
-from gravel.host.threads import INNER, Kernel
+from gravel.formulas.bounds import MOVES
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 from gravel.host.tree import LEAF, build_tree, leaf_room_of, lower_end, upper_end
-from gravel.shapes import BOX
+from gravel.shapes import BOX, SPHERE
 from gravel.state import SHAPE
 
 # --- pairs
@@ -103,11 +106,59 @@ def flag_near(x, y, z, r, others_x, others_y, others_z, others_r, first, last, f
         flags[m] = dx * dx + dy * dy + dz * dz <= limit * limit
 
 
+class Gathered(NamedTuple):
+    """Bodies that those of a leaf may touch."""
+
+    ids: np.ndarray  # which
+    others: np.ndarray  # (4, ...) their spheres
+    flags: np.ndarray  # room for a mark each
+    count: int
+
+
 @njit(**INNER)
-def pairs_of_tile(tile, proxies, in_tree, boxes, ignored, tile_size, capacity, balls, pairs):
-    n, room = proxies.order.size, leaf_room_of(in_tree)
+def is_plain(first, last, tag):
+    """Whether distance alone decides on pairs of these bodies, if groups do not: balls that can move."""
+    plain = True
+    for i in range(first, last):
+        plain &= (tag[i, SHAPE] == SPHERE) & (tag[i, MOVES] > 0)
+    return plain
+
+
+@njit(**INNER)
+def pairs_of_leaf(begin, gathered, proxies, in_tree, ignored, plain, balls, pairs, found, end):
+    """Pairs of the bodies of a leaf with those that were gathered around it, and with those without end; returns the number of pairs so
+    far, even those that had no room."""
+    ids, others, flags, count = gathered.ids, gathered.others, gathered.flags, gathered.count
+    pair_a, pair_b = pairs.a, pairs.b
     sphere, half, extent, tag, quaternion = proxies.sphere, proxies.half, proxies.extent, proxies.tag, proxies.quaternion
-    pair_a, pair_b, end, found = pairs.a, pairs.b, (tile + 1) * capacity, tile * capacity
+    x, y, z, r, n = others[0], others[1], others[2], others[3], proxies.order.size
+    for i in range(begin, min(begin + LEAF, n)):
+        first = i - begin + 1
+        last = count if i < in_tree else first
+        flag_near(sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3], x, y, z, r, first, last, flags)
+        if plain and found + last - first <= end:
+            at = np.uint64(found)
+            for m in range(np.uint64(first), np.uint64(last)):  # each is written, and the next one over it unless the two touch
+                pair_a[at], pair_b[at] = i, ids[m]
+                at += np.uint64(flags[m])
+            found = np.int64(at)
+        else:
+            for m in range(first, last):
+                if flags[m] and near(i, ids[m], sphere, half, extent, tag, quaternion, balls) and may_collide(i, ids[m], tag, ignored):
+                    if found < end:
+                        pair_a[found], pair_b[found] = i, ids[m]
+                    found += 1
+        for j in range(max(in_tree, i + 1), n):
+            if may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
+                if found < end:
+                    pair_a[found], pair_b[found] = i, j
+                found += 1
+    return found
+
+
+@njit(**ALLOCATING)
+def pairs_of_tile(tile, proxies, in_tree, boxes, ignored, plain, tile_size, capacity, balls, pairs):
+    n, room, end, found = proxies.order.size, leaf_room_of(in_tree), (tile + 1) * capacity, tile * capacity
     stack, later = np.empty(64, np.int64), np.empty(room, np.int32)
     ids, others, flags = np.empty(1024, np.int32), np.empty((4, 1024)), np.empty(1024, np.bool_)
     for begin in range(tile * tile_size, min((tile + 1) * tile_size, n), LEAF):
@@ -117,22 +168,9 @@ def pairs_of_tile(tile, proxies, in_tree, boxes, ignored, tile_size, capacity, b
             most = LEAF * (number + 1)
             if most > ids.size:
                 ids, others, flags = np.empty(2 * most, np.int32), np.empty((4, 2 * most)), np.empty(2 * most, np.bool_)
-            count = gather(begin // LEAF, later, number, in_tree, room, boxes, sphere, half, balls, ids, others)
-        x, y, z, r = others[0], others[1], others[2], others[3]
-        for i in range(begin, min(begin + LEAF, n)):
-            first = i - begin + 1
-            last = count if i < in_tree else first
-            flag_near(sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3], x, y, z, r, first, last, flags)
-            for m in range(first, last):
-                if flags[m] and near(i, ids[m], sphere, half, extent, tag, quaternion, balls) and may_collide(i, ids[m], tag, ignored):
-                    if found < end:
-                        pair_a[found], pair_b[found] = i, ids[m]
-                    found += 1
-            for j in range(max(in_tree, i + 1), n):
-                if may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):
-                    if found < end:
-                        pair_a[found], pair_b[found] = i, j
-                    found += 1
+            count = gather(begin // LEAF, later, number, in_tree, room, boxes, proxies.sphere, proxies.half, balls, ids, others)
+        gathered = Gathered(ids, others, flags, count)
+        found = pairs_of_leaf(begin, gathered, proxies, in_tree, ignored, plain, balls, pairs, found, end)
     pairs.count[tile] = found - tile * capacity
 
 
@@ -141,6 +179,11 @@ def find_pairs(proxies, in_tree, boxes, ignored, tile_size, capacity, balls, pai
     """Build the tree (``boxes``) over the bodies that have an end and fill the pairs of each tile; returns the largest count,
     which above the capacity tells that a tile did not fit."""
     build_tree(in_tree, proxies.sphere, proxies.half, balls, boxes)
-    for tile in prange(pairs.count.size):
-        pairs_of_tile(np.int64(tile), proxies, in_tree, boxes, ignored, tile_size, capacity, balls, pairs)
+    tiles = pairs.count.size
+    plain_tiles = np.empty(tiles, np.bool_)
+    for tile in prange(tiles):
+        plain_tiles[tile] = is_plain(tile * tile_size, min((tile + 1) * tile_size, in_tree), proxies.tag)
+    plain = balls and plain_tiles.all() and not ignored.any()
+    for tile in prange(tiles):
+        pairs_of_tile(np.int64(tile), proxies, in_tree, boxes, ignored, plain, tile_size, capacity, balls, pairs)
     return pairs.count.max()

@@ -4,10 +4,10 @@ import numpy as np
 from numba import njit
 
 from gravel.formulas.gjk import MOST_FACES, MOST_VERTICES, Work
-from gravel.host.threads import INNER
+from gravel.host.threads import ALLOCATING
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def make_work():
     return Work(
         np.empty((4, 6)),

@@ -26,7 +26,7 @@ from gravel.cpu.collide.bounds import BINS
 from gravel.formulas.bounds import MOVES
 from gravel.host.arrays import CHUNK
 from gravel.host.sort import radix_sort
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 from gravel.host.traits import CELLS_PER_BODY, HUGE_LIMIT, HUGE_RATIO
 from gravel.host.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, PLANE
@@ -77,7 +77,7 @@ def level_of(radius, biggest):
     return level
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def biggest_in_cells(statistics):
     """The largest radius that goes into cells; what is larger is huge. 0 if there is none."""
     count, largest = np.zeros(BINS, np.int64), np.zeros(BINS)
@@ -137,7 +137,7 @@ def put_in_one_level(low, high, used):
                 high[chunk, 0, k] = max(high[chunk, 0, k], high[chunk, level, k])
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def levels_in_use(used):
     count = 0
     for level in range(LEVELS):
@@ -154,7 +154,7 @@ def crowded(start, total, n):
     return meetings > CROWD * n
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def wide_enough(biggest, low, high, used):
     """Half the width of cells that hold a few bodies each on average, if those that bodies need hold far fewer; else 0."""
     number, volume = used[:, 0].sum(), 1.0
@@ -332,8 +332,10 @@ def add_range(ranges, number, first, last):
 
 
 @njit(**INNER)
-def test_ranges(i, ranges, number, sphere, flat_sphere, half, tag, ignored, balls, pair_a, pair_b, found, end):
+def test_ranges(i, ranges, number, proxies, ignored, balls, pairs, found, end):
     """Pairs of body i with the bodies in the ranges; returns the number of pairs so far, even those that had no room."""
+    sphere, half, tag, pair_a, pair_b = proxies.sphere, proxies.half, proxies.tag, pairs.a, pairs.b
+    flat_sphere = sphere.reshape(-1)
     x, y, z, r = sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3]
     for m in range(number):
         for j in range(np.uint64(ranges[m, 0]), np.uint64(ranges[m, 1])):
@@ -347,6 +349,30 @@ def test_ranges(i, ranges, number, sphere, flat_sphere, half, tag, ignored, ball
                     pair_a[found], pair_b[found] = i, j
                 found += 1
     return found
+
+
+@njit(**INNER)
+def append_touching(i, ranges, number, sphere, flat_sphere, pair_a, pair_b, found):
+    """The same where distance alone decides and there is room for all: each candidate is written, and the next one over it unless the two
+    touch. No branch depends on the outcome of a test, which cannot be foreseen."""
+    x, y, z, r = sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3]
+    at = np.uint64(found)
+    for m in range(number):
+        for j in range(ranges[m, 0], ranges[m, 1]):
+            k = np.uint64(j) * np.uint64(4)
+            dx, dy, dz = flat_sphere[k] - x, flat_sphere[k + np.uint64(1)] - y, flat_sphere[k + np.uint64(2)] - z
+            limit = flat_sphere[k + np.uint64(3)] + r
+            pair_a[at], pair_b[at] = i, j
+            at += np.uint64(not (dx * dx + dy * dy + dz * dz > limit * limit))
+    return np.int64(at)
+
+
+@njit(**INNER)
+def bodies_in(ranges, number):
+    total = 0
+    for m in range(number):
+        total += max(ranges[m, 1] - ranges[m, 0], 0)
+    return total
 
 
 @njit(**INNER)
@@ -380,10 +406,7 @@ def forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges):
 def collect(ranges, number, flat_sphere, near):
     """Bodies in the ranges side by side (``near``: x, y, z and radius one after the other, CANDIDATES each); returns how many, or -1
     if there are too many."""
-    total = 0
-    for m in range(number):
-        total += max(ranges[m, 1] - ranges[m, 0], 0)
-    if total > CANDIDATES:
+    if bodies_in(ranges, number) > CANDIDATES:
         return np.int64(-1)
     k = np.uint64(0)
     for m in range(number):
@@ -397,8 +420,8 @@ def collect(ranges, number, flat_sphere, near):
 
 @njit(**INNER)
 def separations(x, y, z, r, first, last, near, apart):
-    """apart := squared distance less squared sum of radii of a body and the candidates first to last: one loop without branches, which the
-    compiler vectorises."""
+    """apart := squared distance less squared sum of radii of a body and the candidates first to last, and of those that fill up the first
+    and the last group of LANES: so the compiler makes vectors of each group."""
     for k in range(np.uint64(first), np.uint64(last)):
         dx, dy, dz, limit = near[k] - x, near[k + C1] - y, near[k + C2] - z, near[k + C3] + r
         apart[k] = dx * dx + dy * dy + dz * dz - limit * limit
@@ -416,17 +439,57 @@ def coarse_ranges(x, y, z, r, coarse, cells, start, ranges):
     return number
 
 
-@njit(**INNER)
+class Scratch(NamedTuple):
+    """What the search of a tile works with."""
+
+    ranges: np.ndarray  # (64, 2) runs of bodies to test
+    other_ranges: np.ndarray  # (64, 2) the same in coarser levels
+    huge: np.ndarray  # huge bodies near the tile
+    near: np.ndarray  # (4 CANDIDATES,) bodies around a cell
+    apart: np.ndarray  # (CANDIDATES,) how far one body is from them
+
+
+@njit(**ALLOCATING)
 def pairs_of_tile(tile, proxies, cells, start, ignored, tile_size, capacity, balls, pairs):
+    ranges, other_ranges = np.empty((64, 2), np.int32), np.empty((64, 2), np.int32)
+    huge = np.empty(cells.count[1] - cells.count[0], np.int32)
+    scratch = Scratch(ranges, other_ranges, huge, np.zeros(4 * CANDIDATES), np.empty(CANDIDATES))
+    search_tile(tile, proxies, cells, start, ignored, balls and not ignored.any(), tile_size, capacity, balls, pairs, scratch)
+
+
+@njit(**INNER)
+def test_collected(i, first, total, scratch, proxies, ignored, balls, pairs, found, end):
+    """Pairs of body i with the bodies that were brought together, from number ``first`` on."""
+    sphere, half, tag, pair_a, pair_b = proxies.sphere, proxies.half, proxies.tag, pairs.a, pairs.b
+    ranges, near, apart = scratch.ranges, scratch.near, scratch.apart
+    separations(sphere[i, 0], sphere[i, 1], sphere[i, 2], sphere[i, 3], first, total, near, apart)
+    m, base = 0, ranges[0, 0]  # candidate k is body base + k, within its range
+    for k in range(first, total):
+        if apart[k] > 0.0:
+            continue
+        while base + k >= ranges[m, 1]:
+            base += ranges[m + 1, 0] - ranges[m, 1]
+            m += 1
+        j = base + k
+        if (balls or may_touch(i, j, sphere, half, balls)) and may_collide(i, j, tag, ignored):
+            if found < end:
+                pair_a[found], pair_b[found] = i, j
+            found += 1
+    return found
+
+
+@njit(**INNER)
+def search_tile(tile, proxies, cells, start, ignored, by_distance, tile_size, capacity, balls, pairs, scratch):
+    """``by_distance``: whether nothing but distance decides on the pairs of bodies that can move."""
     in_cells, n = cells.count[0], cells.count[1]
     sphere, half, extent, tag = proxies.sphere, proxies.half, proxies.extent, proxies.tag
     quaternion, keys = proxies.quaternion, proxies.key
     pair_a, pair_b, count, flat_sphere = pairs.a, pairs.b, pairs.count, sphere.reshape(-1)
     first, used, width, wrap, bits = cells.first, cells.used, cells.width, cells.wrap, cells.bits
+    ranges, other_ranges, huge, near = scratch.ranges, scratch.other_ranges, scratch.huge, scratch.near
     begin, end = tile * capacity, (tile + 1) * capacity
     found, last_key, level, number, total, cell_begin, own_end = begin, np.int32(-1), 0, 0, np.int64(0), 0, np.int32(0)
-    ranges, other_ranges, huge = np.empty((64, 2), np.int32), np.empty((64, 2), np.int32), np.empty(n - in_cells, np.int32)
-    near, apart = np.empty(4 * CANDIDATES), np.empty(CANDIDATES)
+    most, dense = 0, False  # candidates of a body in this cell, and whether many of them touch
     low, high = tile * tile_size, min((tile + 1) * tile_size, n)
     huge_count = huge_bodies_near(low, high, in_cells, n, sphere, extent, tag, quaternion, huge)
     for i in range(low, high):
@@ -446,30 +509,22 @@ def pairs_of_tile(tile, proxies, cells, start, ignored, tile_size, capacity, bal
             ix, iy, iz = floor(x * inverse), floor(y * inverse), floor(z * inverse)
             number, own_end = forward_ranges(ix, iy, iz, wrap, bits, level, first, start, ranges)
             ranges[0, 0], ranges[0, 1] = i, own_end
-            shared = start[last_key + 1] - start[last_key] > 1  # by several bodies, for which it pays to bring them together
+            most = bodies_in(ranges, number)
+            dense = by_distance and r > 0.25 * width[level]  # many of the candidates touch
+            shared = start[last_key + 1] - start[last_key] > (2 if dense else 1)  # by bodies for which it pays to bring them together
             total = collect(ranges, number, flat_sphere, near) if shared else np.int64(-1)
-        if total < 0:  # one body alone, or very many
+        if total < 0:  # few bodies in the cell, or very many around it
             ranges[0, 0], ranges[0, 1] = i + 1, own_end
-            found = test_ranges(i, ranges, number, sphere, flat_sphere, half, tag, ignored, balls, pair_a, pair_b, found, end)
+            if dense and tag[i, MOVES] > 0 and found + most <= end:
+                found = append_touching(i, ranges, number, sphere, flat_sphere, pair_a, pair_b, found)
+            else:
+                found = test_ranges(i, ranges, number, proxies, ignored, balls, pairs, found, end)
         else:
-            place = i - cell_begin + 1
-            separations(x, y, z, r, place, total, near, apart)
-            m, base = 0, ranges[0, 0]  # candidate k is body base + k, within its range
-            for k in range(place, total):
-                if apart[k] > 0.0:
-                    continue
-                while base + k >= ranges[m, 1]:
-                    base += ranges[m + 1, 0] - ranges[m, 1]
-                    m += 1
-                j = base + k
-                if (balls or may_touch(i, j, sphere, half, balls)) and may_collide(i, j, tag, ignored):
-                    if found < end:
-                        pair_a[found], pair_b[found] = i, j
-                    found += 1
+            found = test_collected(i, i - cell_begin + 1, total, scratch, proxies, ignored, balls, pairs, found, end)
         for coarse in range(level):
             if used[coarse] > 0:
                 others = coarse_ranges(x, y, z, r, coarse, cells, start, other_ranges)
-                found = test_ranges(i, other_ranges, others, sphere, flat_sphere, half, tag, ignored, balls, pair_a, pair_b, found, end)
+                found = test_ranges(i, other_ranges, others, proxies, ignored, balls, pairs, found, end)
         for k in range(huge_count):
             j = huge[k]
             if may_touch_huge(i, j, sphere, half, extent, tag, quaternion, balls) and may_collide(i, j, tag, ignored):

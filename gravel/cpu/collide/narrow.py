@@ -18,7 +18,7 @@ from gravel.formulas import tables
 from gravel.formulas.bounds import HASTE
 from gravel.host.arrays import margin_of
 from gravel.host.formulas import FORMS
-from gravel.host.threads import INNER, Kernel, named
+from gravel.host.threads import ALLOCATING, INNER, Kernel, named
 from gravel.shapes import BOX, ELLIPSOID, KINDS, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
 
@@ -95,7 +95,7 @@ def make_narrow_phase(pair_contacts, make_work, rows):
 
     @njit(**INNER)
     @named(pair_contacts.py_func.__name__)
-    def contacts_of_tile(tile, pairs, capacity, proxies, shapes, tile_size, margin, step, contacts, end):
+    def fill_tile(tile, pairs, capacity, proxies, tile_size, margin, step, contacts, end, out, feature, work):
         pair_a, pair_b, velocity, identity = pairs.a, pairs.b, proxies.velocity, proxies.id
         sphere, extent, tag, quaternion, number_of = (
             proxies.sphere,
@@ -106,29 +106,30 @@ def make_narrow_phase(pair_contacts, make_work, rows):
         )
         contact_a, contact_b, features, gaps = contacts.a, contacts.b, contacts.feature, contacts.gap
         normal, arm, first, number = contacts.normal, contacts.arm, contacts.first, contacts.number
-        out, feature, work = np.empty((rows, 7)), np.empty(rows, np.int32), make_work(shapes)
         c, k = contacts.start[tile], tile * capacity
         last_pair = k + pairs.count[tile]
         for i in range(tile * tile_size, min((tile + 1) * tile_size, proxies.order.size)):
-            first[i] = c
+            first[i], is_ball = c, tag[i, SHAPE] == SPHERE
             while k < last_pair and pair_a[k] == i:
-                a, b = in_order(pair_a[k], pair_b[k], tag, identity)
+                j = pair_b[k]
                 k += 1
-                kind_a, kind_b = tag[a, SHAPE], tag[b, SHAPE]
-                dx, dy, dz = sphere[b, 0] - sphere[a, 0], sphere[b, 1] - sphere[a, 1], sphere[b, 2] - sphere[a, 2]
-                radius_a, radius_b = sphere[a, 3] - extent[a, 3], sphere[b, 3] - extent[b, 3]
-                contact_distance = margin_of(margin, a, b, sphere, extent, tag)
-                if kind_a == SPHERE and kind_b == SPHERE:  # most pairs of most scenes: straight to their rows
+                if is_ball and tag[j, SHAPE] == SPHERE:  # most pairs of most scenes: straight to their rows
+                    a, b = (j, i) if identity[i] > identity[j] else (i, j)
+                    dx, dy, dz = sphere[b, 0] - sphere[a, 0], sphere[b, 1] - sphere[a, 1], sphere[b, 2] - sphere[a, 2]
                     if dx == 0.0 and dy == 0.0 and dz == 0.0:
                         dx, dy, dz = geometry.parted(identity[a], identity[b])
                     nx, ny, nz, x, y, z, gap = geometry.between_spheres(extent[a, 0], extent[b, 0], dx, dy, dz)
-                    if may_close(gap, contact_distance, step, velocity, sphere, a, b, x, y, z):
+                    if may_close(gap, margin_of(margin, a, b, sphere, extent, tag), step, velocity, sphere, a, b, x, y, z):
                         if c < end:
                             contact_a[c], contact_b[c], features[c], gaps[c] = a, b, 0, gap
                             normal[c, 0], normal[c, 1], normal[c, 2] = nx, ny, nz
                             arm[c, 0], arm[c, 1], arm[c, 2] = x, y, z
                         c += 1
                     continue
+                a, b = in_order(i, j, tag, identity)
+                dx, dy, dz = sphere[b, 0] - sphere[a, 0], sphere[b, 1] - sphere[a, 1], sphere[b, 2] - sphere[a, 2]
+                radius_a, radius_b = sphere[a, 3] - extent[a, 3], sphere[b, 3] - extent[b, 3]
+                contact_distance = margin_of(margin, a, b, sphere, extent, tag)
                 size, limit = scale_of(radius_a, radius_b), extent[a, 3] + extent[b, 3]
                 found = pair_contacts(a, b, dx, dy, dz, size, limit, extent, tag, quaternion, number_of, work, out, feature)
                 for p in range(found):
@@ -141,6 +142,12 @@ def make_narrow_phase(pair_contacts, make_work, rows):
                         c += 1
             number[i] = c - first[i]
         contacts.count[tile] = c - contacts.start[tile]
+
+    @njit(**ALLOCATING)
+    @named(pair_contacts.py_func.__name__)
+    def contacts_of_tile(tile, pairs, capacity, proxies, shapes, tile_size, margin, step, contacts, end):
+        out, feature, work = np.empty((rows, 7)), np.empty(rows, np.int32), make_work(shapes)
+        fill_tile(tile, pairs, capacity, proxies, tile_size, margin, step, contacts, end, out, feature, work)
 
     return contacts_of_tile
 

@@ -15,7 +15,7 @@ from gravel.cpu.collide.ellipsoids import between_ellipsoids
 from gravel.cpu.collide.gjk import make_work
 from gravel.cpu.collide.meshes import Meshes, meshes_of, sphere_mesh
 from gravel.cpu.collide.support import Hulls, hulls_of
-from gravel.host.threads import INNER
+from gravel.host.threads import ALLOCATING, INNER
 from gravel.host.vectors import rotate_back, to_matrix
 from gravel.shapes import BOX, MESH, PLANE, SPHERE
 from gravel.state import SHAPE
@@ -56,12 +56,12 @@ def no_work(nothing):
     return 0
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def mesh_work(meshes):
     return meshes, make_work()
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def box_work(nothing):
     return np.empty((2, geometry.MOST_CORNERS, 3))
 

@@ -28,7 +28,7 @@ from gravel.cpu.solve.prefetch import prefetch
 from gravel.formulas import cones, contact_laws, momentum, responses
 from gravel.formulas.momentum import NEVER, RENEWED
 from gravel.host.formulas import FORMS, LANE_FORMS, SAFE_MATH
-from gravel.host.threads import INNER, PARALLEL, Kernel, named
+from gravel.host.threads import ALLOCATING, INNER, PARALLEL, Kernel, named
 
 _cones, _laws, _responses = (LANE_FORMS.of(module) for module in (cones, contact_laws, responses))
 best_impulse, best_torque = _cones.best_impulse, _cones.best_torque
@@ -370,7 +370,7 @@ def make_tile(job, general, rolling):
     }
     work = types.FunctionType(tile_work.__code__, {**globals(), **own}, tile_work.__name__)
     work = named(job, "general" if general else "ball", *(("rolling",) if rolling else ()))(work)
-    return njit(fastmath=SAFE_MATH, **INNER)(work)
+    return njit(fastmath=SAFE_MATH, **ALLOCATING)(work)
 
 
 @njit(fastmath=SAFE_MATH, **INNER)

@@ -18,7 +18,7 @@ from numba import njit, prange
 from gravel.cpu.solve.blocks import L1, L3, WIDTH, dot, minus, plus, put, three, times, u64
 from gravel.formulas import cones, contact_laws
 from gravel.host.formulas import LANE_FORMS, SAFE_MATH
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 
 _cones, sliding_speed = LANE_FORMS.of(cones), LANE_FORMS.of(contact_laws).sliding_speed
 project, project_torque = _cones.project, _cones.project_torque
@@ -37,7 +37,7 @@ class Cones(NamedTuple):
     joint_upper: np.ndarray  # (rows,)
 
 
-@njit(fastmath=SAFE_MATH, **INNER)
+@njit(fastmath=SAFE_MATH, **ALLOCATING)
 def step_chunk(chunk, cones, y, g, de_saxce, step, relaxation, x, sums):
     """Lanes side by side, without branches, so that the loop over them is vectorised; sums in double precision."""
     blocks, rolling = cones.friction.shape[0], cones.rolling.size > 0
@@ -95,7 +95,7 @@ def projected_step(cones, y, g, de_saxce, step, relaxation, x, sums):
     return square, slope
 
 
-@njit(fastmath=SAFE_MATH, **INNER)
+@njit(fastmath=SAFE_MATH, **ALLOCATING)
 def measure_chunk(chunk, cones, x, g, coulomb, sums):
     blocks, rolling = cones.friction.shape[0], cones.rolling.size > 0
     rows = u64(6 if rolling else 3)
@@ -162,7 +162,7 @@ def de_saxce_terms(cones, g, de_saxce):
         slip_block(np.int64(block), cones, g, de_saxce)
 
 
-@njit(fastmath=SAFE_MATH, **INNER)
+@njit(fastmath=SAFE_MATH, **ALLOCATING)
 def dot_chunk(first, last, a, b, c, d):
     lanes = np.zeros(WIDTH)
     whole = first + (last - first) // WIDTH * WIDTH

@@ -45,7 +45,7 @@ from gravel.formulas.bounds import BALL, MOVES
 from gravel.host.arrays import margin_of
 from gravel.host.impacts import restitution_of
 from gravel.host.responses import inertia_of, turning_response
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 from gravel.host.vectors import cross, rotate, rotate_back, tangents, to_matrix
 from gravel.state import MATERIAL
 
@@ -381,7 +381,7 @@ class Scratch(NamedTuple):
     moved: np.ndarray  # (6,) change of velocity, as z: phi+ = phi + L z
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def make_scratch(most):
     return Scratch(
         np.empty((most, DIRECTIONS)),
@@ -521,7 +521,7 @@ def write_down(i, own, half_contacts, root, s, velocity, impulse):
                 impulse[h, axis] += s.rubbing[k, 0] * s.directions[k, 0, axis] + s.rubbing[k, 1] * s.directions[k, 1, axis]
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def solve_chunk(chunk, most, first, order, half_contacts, row, bodies, samples, velocity, impulse):
     s = make_scratch(most)
     for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, row.size)):

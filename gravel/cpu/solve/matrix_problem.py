@@ -15,7 +15,7 @@ from gravel.engine import NO_SYNC, SharedBodySync
 from gravel.formulas import cones, contact_laws
 from gravel.formulas.momentum import RENEWED
 from gravel.host.formulas import FORMS
-from gravel.host.threads import INNER
+from gravel.host.threads import ALLOCATING, INNER
 
 _laws, project = FORMS.of(contact_laws), FORMS.of(cones).project
 lagged_share, renewed_slip, sliding_speed = _laws.lagged_share, _laws.renewed_slip, _laws.sliding_speed
@@ -53,7 +53,7 @@ def update_de_saxce(matrix, r, de_saxce, first):
         de_saxce[c] = renewed_slip(de_saxce[c], mu * sliding_speed(u, NORMAL), 1.0 if first else lagged_share(mu))
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def solve_contact(c, matrix, coulomb, de_saxce, r):
     """The impulse that is best for one contact alone, by projected steps on its 3 x 3 block."""
     mu, bound, diagonal = matrix.friction[c], matrix.bound[c], matrix.diagonal

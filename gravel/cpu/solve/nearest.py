@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gravel.host.threads import INNER
+from gravel.host.threads import ALLOCATING, INNER
 
 DIRECTIONS = 6
 ROUNDS = 50  # of Newton's method; a handful is usual
@@ -31,7 +31,7 @@ class Room(NamedTuple):
     matrix: np.ndarray  # (6, 6)
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def make_room():
     return Room(np.zeros(DIRECTIONS), np.zeros(DIRECTIONS), np.zeros((DIRECTIONS, DIRECTIONS)))
 

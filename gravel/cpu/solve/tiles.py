@@ -18,7 +18,7 @@ from numba import njit, prange
 
 from gravel.cpu.solve.blocks import WIDTH
 from gravel.formulas.bounds import MOVES, OTHER
-from gravel.host.threads import INNER, Kernel
+from gravel.host.threads import ALLOCATING, INNER, Kernel
 
 COLOURS = 64  # of tiles: bits of a mask
 HUB = 32  # more contacts than this make a body a hub
@@ -96,7 +96,7 @@ def is_general(a, b, tag):
     return tag[a, MOVES] == OTHER or tag[b, MOVES] == OTHER
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def fill_blocks(tile, general, tile_colour, contacts, tag, degree, mask, colour_of, slot):
     """Slots of one tile's contacts of one kind, counted from the tile's first block; returns its number of blocks.
 
@@ -133,7 +133,7 @@ def fill_blocks(tile, general, tile_colour, contacts, tag, degree, mask, colour_
     return blocks
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def layer_hubs(contacts, kind, tag, layer, colour_of, slot):
     """Slots of the hubs' contacts of one kind, counted from the first block of their tile; returns its number of blocks."""
     layer[:] = 0

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from gravel.host.free_rotation import carry_momentum, turn_freely
-from gravel.host.threads import INNER
+from gravel.host.threads import ALLOCATING, INNER
 from gravel.host.vectors import cross, rotate, to_matrix, turn
 from gravel.joints.kinds import ANGLE, DISTANCE, DOT, REACH_X, SWING, TURN_X, TURNS
 from gravel.joints.rows import HOLD
@@ -181,7 +181,7 @@ def add_leverage(member, arm, fx, fy, fz, leverage):
         k[j, i] -= 0.5 * value
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def gather_leverage(anchors, members, force):
     """(k, 3, 3) what the forces of the joints resist turns of the members with."""
     leverage = np.zeros((members.state_row.size, 3, 3))
@@ -202,7 +202,7 @@ def quadratic(t, x, y, z):
     return t[0] * x * x + t[3] * y * y + t[5] * z * z + 2.0 * (t[1] * x * y + t[2] * x * z + t[4] * y * z)
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def share_masses(anchors, members, laws, rows):
     """(m,) whether a row holds its bodies whatever it takes; (k,) into how many shares each member's mass, and its inertia, go, so that
     each such row can count one for each body that it acts on. Rows at right angles to each other count different motions of a mass."""
@@ -259,7 +259,7 @@ def support_members(anchors, members, laws, rows, doubted, inertia):
                         inertia[b, i, j] += w[i] * w[j] / remainder
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def stiffen_members(anchors, members, laws, rows, force, step):
     """Inertia of members that a pull at their joints makes stiff against turning gets the least addition that keeps the step
     stable; returns how many, and whether any member is at least near it. ``rows`` have their gradients.
@@ -312,7 +312,7 @@ def copy_tensor(t, out):
             c += 1
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def add_inertia(members, k, added):
     inertia = np.empty((3, 3))
     copy_tensor(members.inertia[k], inertia)
@@ -333,7 +333,7 @@ def first_of(group, k):
     return k
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def group_stiff(anchors, weight):
     """(k,) the first of the stiff members (those with a ``weight``) that joints connect with each, by way of stiff members."""
     group = np.arange(weight.size)
@@ -347,7 +347,7 @@ def group_stiff(anchors, weight):
     return group
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def calm_members(anchors, members, added, weight):
     """``members.calming`` := what the angular velocities of stiff members change by, so that a taut chain does not tremble.
 
@@ -505,7 +505,7 @@ def gauge_rate(a, b, velocity, line, turn_a, turn_b):
     return rate
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def dead_joints(anchors, members):
     """(j,) whether a joint is broken, or one of its bodies was removed."""
     dead = np.zeros(anchors.broken.size, np.bool_)
@@ -516,7 +516,7 @@ def dead_joints(anchors, members):
     return dead
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def measure_coordinates(anchors, members, joints, gauges, values, rates):
     """Values and rates of some gauges of some joints at the members' poses; angles take note of their turns."""
     seen = np.empty(SEEN)

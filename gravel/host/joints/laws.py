@@ -47,7 +47,7 @@ from gravel.host.joints.gauges import (
     write_inertia,
 )
 from gravel.host.joints.rows import row_velocity
-from gravel.host.threads import INNER
+from gravel.host.threads import ALLOCATING, INNER
 from gravel.joints.kinds import TURNS
 from gravel.joints.rows import FORCE, FRICTION, HOLD, LIMIT, POSITION, SPEED, SPRING
 
@@ -153,7 +153,7 @@ def measure_gauge(gauge, a, b, angle, factor, step, velocity, now, ahead, entry_
     return x, factor * later, factor * rate
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def measure_gauges(anchors, members, laws, step, rows, measured):
     """Fill the rows' J and their velocity rows, and the values of the gauges."""
     jacobian, entry, velocity, member_a, member_b = rows.jacobian, laws.entry, members.velocity, anchors.member_a, anchors.member_b
@@ -308,7 +308,7 @@ def gauge_ahead(gauge, x, a, b, ahead, velocity, step):
     return angle_near(later, x + step * rate)  # it may turn by more than half a turn
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def renew_bias(curves, members, step, parts, rows, velocity):
     """The bias of the rows with its curvature as it follows from velocities (8 numbers a member) that a solver has found; returns the
     largest change, m/s. ``rows`` refer to members; bodies go their way in so many ``parts``."""
@@ -373,7 +373,7 @@ def reactions(anchors, members, laws, rows, measured, impulse, step, force, torq
         torque[j, 2] -= x * fy - y * fx
 
 
-@njit(**INNER)
+@njit(**ALLOCATING)
 def measure_violations(anchors, members, laws, violation):
     """violation (j,) := the largest error of what each joint holds, m; returns the largest of all."""
     violation[:] = 0.0
