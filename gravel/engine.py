@@ -281,6 +281,9 @@ class Engine(Protocol):
     def ids(self) -> np.ndarray:
         """(n,) ids of the bodies that are there, in the order of the engine's rows."""
 
+    def kinds(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Kinds of shapes that the last detection found, of all bodies and of those that can move."""
+
     def field(self, name: str) -> np.ndarray:
         """(n, ...) a field in that order; to be read, and only until the engine is called again."""
 

@@ -54,7 +54,7 @@ PIECES = (
         "drum",
         "Mixing in a drum",
         "One sand in two colours. The drum lifts it until it rolls down along its surface; what began side by side has begun to mix.",
-        "--time 3.6 --every 0.1",
+        "--time 2.2 --every 0.1",
         "",
     ),
     Piece(

@@ -257,6 +257,9 @@ class EngineBase:
         """Whether the kernels for balls serve; joints act beside a ball's middle."""
         return self.detector.traits.balls and self.joints is None
 
+    def kinds(self) -> tuple[frozenset[int], frozenset[int]]:
+        return self.detector.traits.kinds, self.detector.traits.movers
+
     # --- joints
     def set_laws(self, row: int, values: Mapping[str, float]) -> None:
         assert self.joints is not None

@@ -138,9 +138,10 @@ thread_count = AdaptiveThreadCount()
 
 
 def use_threads(n, threaded=True):
-    """Run with n threads from here on, and with the kernels' form that has threads or the other; in a forked process without."""
+    """Run with n threads from here on, and with the kernels' form that has threads or the other, which has one; in a forked process
+    without."""
     Kernel.one_thread = Kernel.forked or not threaded
-    if Kernel.forked:
+    if Kernel.one_thread:
         return
     n = thread_count.threads(n) if n > 1 else n
     with DeferInterrupt():  # Numba takes a lock, which an interrupt at the wrong moment would leave closed for ever
@@ -150,7 +151,7 @@ def use_threads(n, threaded=True):
 
 def threads_in_use():
     """How many threads ``use_threads`` has chosen."""
-    if Kernel.forked:
+    if Kernel.one_thread:
         return 1
     with DeferInterrupt():
         return numba.get_num_threads()

@@ -227,10 +227,11 @@ def _ends(simulation, joint):
 def warn_of_speed(simulation, given):
     """Once: a solid other than a ball that moves further in a step than it is thick, near a mesh, may pass through its edges."""
     engine = simulation.engine
+    kinds, movers = engine.kinds()
+    if MESH not in kinds or movers <= {SPHERE}:
+        return
     tag = engine.field("tag")
     meshes, solid = tag[:, SHAPE] == MESH, can_move(tag[:, STATUS]) & (tag[:, SHAPE] != SPHERE)
-    if not (meshes.any() and solid.any()):
-        return
     extent, geometry, position = engine.field("extent"), engine.field("geometry"), engine.field("position")
     way = simulation.dt * np.linalg.norm(engine.field("velocity")[:, LINEAR], axis=1)
     half = half_thickness(tag[:, SHAPE], extent, geometry, simulation.geometries)

@@ -52,7 +52,8 @@ ROWS_BALL = 14
 AX, AY, AZ, CX, CY, CZ, RESPONSE_N, RESPONSE_T, ETA, TWIST = LANES[10:20]
 ROWS_GENERAL = 20
 
-STRETCH = 1 << 15  # numbers of velocities that a thread takes at a time
+STRETCH = 1 << 9  # numbers of velocities that are carried on together, or left alone
+SPARSE = 4  # times as many bodies as places of contacts make these few
 AHEAD = u64(2)  # how many blocks before its turn the memory is asked for one: 13 ns per contact and sweep become 10
 
 SWEEP, APPLY, GRADIENT, MEASURE, DE_SAXCE = "sweep", "apply", "gradient", "measure", "de_saxce"
@@ -382,6 +383,20 @@ def carry_chunk(chunk, velocity, last, beta):
         last[k] = v
 
 
+@njit(**ALLOCATING)
+def stretches_at_work(blocks, size):
+    """Which stretches of the velocities hold bodies that contacts act on; all of them, unless contacts are few. The others do not change
+    and need not be carried on: in a gas that would take longer than all else."""
+    stretches = (size + STRETCH - 1) // STRETCH
+    if SPARSE * blocks.body_a.size > size // 8:
+        return np.ones(stretches, np.bool_)
+    at_work = np.zeros(stretches, np.bool_)
+    for k in range(blocks.body_a.size):
+        at_work[u64(blocks.body_a[k]) * u64(8) // u64(STRETCH)] = True
+        at_work[u64(blocks.body_b[k]) * u64(8) // u64(STRETCH)] = True
+    return at_work
+
+
 @njit(**INNER)
 def set_nesterov_step(momentum):
     """How far the next sweep is carried on."""
@@ -420,6 +435,7 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, iterations):
     coulomb, beta = real(scalars.coulomb), real(0)
     velocity, last_velocity = unknowns.velocity, unknowns.last_velocity
     origin = u64(ball_start[-1]) * u64(ROWS_BALL * WIDTH) - u64(ball_start[-1]) * u64(ROWS_GENERAL * WIDTH)  # of the wide rows
+    at_work = stretches_at_work(blocks, velocity.size if SWEEP_HERE else 0)
     done = 0
     while done < iterations:
         if SWEEP_HERE:
@@ -427,8 +443,9 @@ def run(blocks, unknowns, values, scalars, worst, total, momentum, iterations):
                 set_nesterov_step(momentum)
             beta = real(momentum[BETA])
             if momentum[CARRIED] == 0.0:
-                for chunk in prange((velocity.size + STRETCH - 1) // STRETCH):
-                    carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
+                for chunk in prange(at_work.size):
+                    if at_work[chunk]:
+                        carry_chunk(np.int64(chunk), velocity, last_velocity, beta)
             if coulomb > real(0) and momentum[SWEEPS] % RENEWED == 0.0:
                 first_terms = real(1 if momentum[SWEEPS] == 0.0 else 0)
                 for index in prange(tile_order.size):
