@@ -108,6 +108,7 @@ class StepWarnings:
 
     deepest: float = 0.0  # m, of penetrations
     widest: float = 0.0  # m, of open joints
+    joints: int = 0  # for which ``widest`` holds
     of_speed: bool = False
     of_lift: bool = False
 
@@ -118,7 +119,7 @@ class StepWarnings:
             warn_of_overlaps(simulation, penetration)
         if penetration > self.deepest:
             warn_of_depth(simulation, self)
-        if report.joint_violation > self.widest:
+        if report.joint_violation > self.widest or len(simulation.mechanism) != self.joints:
             warn_of_open_joints(simulation, self)
         if not self.of_speed:
             warn_of_speed(simulation, self)
@@ -194,9 +195,14 @@ def _at_contacts(simulation, table, body):
 def warn_of_open_joints(simulation, given):
     """Once: a joint that is open by more than a share of its machine's size, in which step, and what can be done about it."""
     report, state, mechanism = simulation.report, simulation.engine.joint_state(), simulation.mechanism
-    if not len(state.violation):  # another process has the machines
+    told, given.joints = given.widest == np.inf, len(mechanism)
+    if told or not len(state.violation):  # or another process has the machines
         return
-    given.widest, seen = report.joint_violation, set()
+    radius = simulation.engine.pick("extent", mechanism.bodies())[:, 3]
+    harmless = 2.0 * OPEN * float(radius[radius > 0.0].min(initial=np.inf))  # no machine is smaller than its smallest body
+    given.widest, seen = max(report.joint_violation, harmless), set()
+    if report.joint_violation <= harmless:
+        return
     for joint in map(int, np.argsort(-state.violation)[:SUSPECTS]):
         bodies, gap = mechanism.machine_of_joint(joint, state), float(state.violation[joint])
         if not bodies or bodies[0] in seen:
