@@ -420,8 +420,8 @@ def collect(ranges, number, flat_sphere, near):
 
 @njit(**INNER)
 def separations(x, y, z, r, first, last, near, apart):
-    """apart := squared distance less squared sum of radii of a body and the candidates first to last, and of those that fill up the first
-    and the last group of LANES: so the compiler makes vectors of each group."""
+    """apart := squared distance less squared sum of radii of a body and the candidates first to last: one loop without branches, which the
+    compiler vectorises."""
     for k in range(np.uint64(first), np.uint64(last)):
         dx, dy, dz, limit = near[k] - x, near[k + C1] - y, near[k + C2] - z, near[k + C3] + r
         apart[k] = dx * dx + dy * dy + dz * dz - limit * limit
@@ -453,7 +453,7 @@ class Scratch(NamedTuple):
 def pairs_of_tile(tile, proxies, cells, start, ignored, tile_size, capacity, balls, pairs):
     ranges, other_ranges = np.empty((64, 2), np.int32), np.empty((64, 2), np.int32)
     huge = np.empty(cells.count[1] - cells.count[0], np.int32)
-    scratch = Scratch(ranges, other_ranges, huge, np.zeros(4 * CANDIDATES), np.empty(CANDIDATES))
+    scratch = Scratch(ranges, other_ranges, huge, np.empty(4 * CANDIDATES), np.empty(CANDIDATES))
     search_tile(tile, proxies, cells, start, ignored, balls and not ignored.any(), tile_size, capacity, balls, pairs, scratch)
 
 
