@@ -199,7 +199,8 @@ def warn_of_open_joints(simulation, given):
     if told or not len(state.violation):  # or another process has the machines
         return
     radius = simulation.engine.pick("extent", mechanism.bodies())[:, 3]
-    harmless = 2.0 * OPEN * float(radius[radius > 0.0].min(initial=np.inf))  # no machine is smaller than its smallest body
+    radius = radius[radius > 0.0]  # of those that are not gone
+    harmless = 2.0 * OPEN * float(radius.min()) if len(radius) else 0.0  # no machine is smaller than its smallest body
     given.widest, seen = max(report.joint_violation, harmless), set()
     if report.joint_violation <= harmless:
         return

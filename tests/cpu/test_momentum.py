@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gravel as gv
+from gravel.cpu.solve import blocks
 from gravel.formulas.momentum import nesterov_step
 
 
@@ -166,3 +167,31 @@ def test_balls_beside_other_shapes_are_solved_as_if_they_were_any_shape():
     blocks = [sim.engine.problem.blocks for sim in (one, other)]
     assert blocks[0].ball_start[-1] > 0 and blocks[1].ball_start[-1] == 0
     assert np.allclose(one.velocities, other.velocities, rtol=0, atol=1e-8)
+
+
+def test_velocities_that_no_contact_changes_may_be_left_alone():
+    """Sweeps in a thin gas, which carry on the stretches with contacts only, beside the same with all of them carried on before each."""
+    rng = np.random.default_rng(3)
+    scene = gv.Scene(gravity=(0, 0, 0))
+    scene.add_bodies(gv.Sphere(0.1), np.stack(np.unravel_index(np.arange(8000), (20, 20, 20)), 1), velocities=rng.normal(size=(8000, 3)))
+    row = np.column_stack([8.0 + 0.199 * np.arange(12), np.full(12, 9.5), np.full(12, 9.5)])
+    scene.add_bodies(gv.Sphere(0.1), row, velocities=np.column_stack([8.0 - row[:, 0], *np.zeros((2, 12))]))
+    sim = gv.Simulation(scene, 1e-3, threads=1)
+
+    def begun():
+        problem = sim.next_problem()
+        problem.warm_start()
+        problem.momentum[blocks.MAX_MOMENTUM] = 0.9
+        return problem
+
+    problem, sweeps = begun(), 6
+    at_work = blocks.stretches_at_work.py_func(problem.blocks, problem.unknowns.velocity.size)
+    assert 0 < at_work.sum() < 0.5 * at_work.size
+    assert problem.run(blocks.SWEEP, problem.nothing, sweeps) == sweeps
+    some = problem.unknowns.velocity.copy()
+    problem = begun()
+    before = problem.unknowns.velocity.copy()
+    for _ in range(sweeps):
+        blocks.carry_on(problem.unknowns.velocity, problem.unknowns.last_velocity, problem.momentum)
+        problem.run(blocks.SWEEP, problem.nothing)
+    assert np.array_equal(some, problem.unknowns.velocity) and not np.array_equal(some, before)
